@@ -1,0 +1,91 @@
+/* Kernel identity and launch ABI, one header for the host's C, for nvcc and for NVRTC (which has no
+ * stdint.h: plain types only on the device side).
+ *
+ * A kernel's id spells it out, and is its symbol in the cubin:
+ *   mma_f16_f16_tn_128x64x32_s4_w4        family, type of A and B, type of D, layout (transa transb),
+ *                                         tile m x n x k in cuBLAS's terms, stages, warps
+ *   mma_bf16_f32_nn_64x64x32_s3_w4_v2     _v2: its loads need 2-byte alignment only (default: 16 bytes) */
+#ifndef GS_KERNEL_H
+#define GS_KERNEL_H
+
+/* The one argument of every kernel, passed by value. Column-major; sizes, lds and strides in elements.
+ * D = epilogue(alpha * op(A) op(B) + beta * C). beta == 0: C is not read. alpha == 0: A and B are not. */
+typedef struct gs_params {
+  const void *a, *b, *c;
+  void *d;
+  const void *bias;       /* m elements of D's type; read by the bias epilogues only */
+  const float *alpha_ptr; /* device memory; when not null it replaces alpha */
+  const float *beta_ptr;
+  void *workspace; /* split-K: fp32 partial sums, then counters; null when split_k is 1 */
+  long long stride_a, stride_b, stride_c, stride_d;
+  int m, n, k;
+  int lda, ldb, ldc, ldd;
+  int split_k;  /* 1 or more; grid.y */
+  int raster;   /* tiles of m that one column group walks before the next n; 1 or more */
+  int epilogue; /* gs_epilogue_t */
+  float alpha, beta;
+} gs_params_t;
+
+/* Values of gs_params_t.epilogue, those of gs_epilogue_t. */
+#define GS_EPI_DEFAULT   0
+#define GS_EPI_RELU      1
+#define GS_EPI_BIAS      2
+#define GS_EPI_RELU_BIAS 3
+#define GS_EPI_GELU      4
+#define GS_EPI_GELU_BIAS 5
+
+/* The grid is (tiles of m x tiles of n, split_k, batch); a block has warps * 32 threads and this much
+ * dynamic shared memory (bytes), which also holds the epilogue's staging. */
+#define GS_MMA_SMEM(bm, bn, bk, stages) ((stages) * ((bm) + (bn)) * (bk) * 2)
+
+#if !defined(__CUDACC__) && !defined(__CUDACC_RTC__)
+#include "gs_gemm.h"
+#include "gs_reason.h"
+
+#define GS_FAMILIES(X) X(MMA, "mma")
+#define X(name, ...) GS_FAMILY_##name,
+typedef enum { GS_FAMILIES(X) GS_FAMILY_COUNT } gs_family_t;
+#undef X
+
+#define GS_KERNEL_ID_MAX 64 /* bytes of the longest id, with its NUL */
+
+typedef struct {
+  uint8_t family;  /* gs_family_t */
+  uint8_t ab_type; /* gs_type_t of A and B */
+  uint8_t d_type;  /* gs_type_t of C and D */
+  uint8_t transa;  /* gs_op_t: N or T */
+  uint8_t transb;
+  uint8_t stages;
+  uint8_t warps;
+  uint8_t align;      /* bytes that addresses and leading dimensions must divide by: 16 or 2 */
+  int16_t bm, bn, bk; /* tile, elements */
+} gs_kernel_t;
+
+typedef struct {
+  unsigned grid[3];
+  unsigned block;
+  unsigned smem; /* bytes, dynamic */
+} gs_launch_t;
+
+/* Writes k's id; returns the length, as snprintf. */
+int gs_kernel_format(char *buffer, size_t size, const gs_kernel_t *k);
+/* Reads an id, strictly: true only where formatting it again gives the same text. */
+bool gs_kernel_parse(const char *id, gs_kernel_t *k);
+/* GS_REASON_SERVED where k can compute g, else why not. */
+gs_reason_t gs_kernel_supports(const gs_kernel_t *k, const gs_gemm_t *g);
+gs_launch_t gs_kernel_launch(const gs_kernel_t *k, const gs_gemm_t *g, int split_k);
+/* Fills in everything of p but the addresses and scalars. */
+void gs_kernel_params(const gs_gemm_t *g, int split_k, int raster, gs_params_t *p);
+
+/* The kernels built into the library (kernels/mma.def crossed with types and layouts). */
+int gs_shipped_count(void);
+gs_kernel_t gs_shipped_at(int index);
+/* Index of k among them, or -1. */
+int gs_shipped_find(const gs_kernel_t *k);
+/* The fatbin that holds a shipped kernel; static storage. Several kernels share one: image_index (below
+ * gs_shipped_image_count()) tells which. */
+int gs_shipped_image_count(void);
+int gs_shipped_image_index(int index);
+const void *gs_shipped_image(int image_index, size_t *size);
+#endif
+#endif

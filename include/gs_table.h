@@ -1,0 +1,90 @@
+/* Tables of tuned kernels: text, one row a line.
+ *
+ *   # comment
+ *   format: 1                          header, `key: value` lines before the first row; all are required
+ *   gpu: NVIDIA H200                   but note:
+ *   arch: sm_90
+ *   sms: 132
+ *   cublas: 13.1.0
+ *   method: gpu clock, ...             how the rows were measured, free text
+ *   date: 2026-11-29
+ *   predicted: yes                     optional: nothing here was measured, no row is proven
+ *   T N 4096 4096 f16 f16 32f default single 1 16 mma_f16_f16_tn_64x32x64_s4_w4 1 1 5.10 5.92 9.1 15.2
+ *
+ * A row's tab-separated fields: transa transb m k, type of A and B, type of C and D, compute type, epilogue,
+ * batch class, n_lo n_hi (the interval of n it claims, both ends included), kernel id, split_k, raster,
+ * us and library us (gpu clock), wall us and library wall us (0: not measured). */
+#ifndef GS_TABLE_H
+#define GS_TABLE_H
+
+#include "gs_kernel.h"
+
+#define GS_TABLE_FORMAT 1
+#define GS_ROW_FIELDS   18
+
+typedef struct {
+  uint8_t transa, transb, ab_type, d_type, compute, epilogue, batch_kind, reserved;
+  int32_t m, k;
+} gs_key_t; /* zeroed, then filled in; compared byte by byte */
+
+typedef struct {
+  gs_key_t key;
+  int32_t n_lo, n_hi;
+  gs_kernel_t kernel;
+  int16_t split_k, raster;
+  float us, library_us;           /* gpu clock */
+  float wall_us, library_wall_us; /* 0: not measured */
+  int32_t line;                   /* in the file, from 1 */
+} gs_row_t;
+
+typedef struct {
+  char gpu[64];
+  char arch[8]; /* "sm_90" */
+  int sms;
+  int cublas[3]; /* major, minor, patch */
+  char method[160];
+  char date[16];
+  bool predicted;
+} gs_table_header_t;
+
+typedef struct gs_table gs_table_t; /* frozen after loading: any number of readers, no lock */
+
+/* Receives one line a fault: "file:line: what, why, what to do". */
+typedef void (*gs_say_t)(void *context, const char *line);
+
+/* Parses length bytes of text. A faulty row is refused with a line to say, and the others stay; a faulty
+ * header, or more than GS_TABLE_FAULTS_MAX faults, refuses the file (GS_SYNTAX, GS_MISMATCH).
+ * *out belongs to the caller: gs_table_free. */
+#define GS_TABLE_FAULTS_MAX 20
+gs_status_t gs_table_parse(const char *text, size_t length, const char *file, gs_say_t say, void *context,
+                           gs_table_t **out);
+/* The same from a regular file of at most 64 MiB (GS_IO, said, for anything else). */
+gs_status_t gs_table_load(const char *file, gs_say_t say, void *context, gs_table_t **out);
+void gs_table_free(gs_table_t *table);
+
+const gs_table_header_t *gs_table_header(const gs_table_t *table);
+uint64_t gs_table_digest(const gs_table_t *table); /* of its text; what serves depends on it */
+int gs_table_rows(const gs_table_t *table);
+const gs_row_t *gs_table_row(const gs_table_t *table, int index);
+/* How many rows were refused while reading. */
+int gs_table_refused(const gs_table_t *table);
+
+gs_key_t gs_key_of(const gs_gemm_t *g);
+/* The row whose interval holds g's n, or NULL. */
+const gs_row_t *gs_table_find(const gs_table_t *table, const gs_gemm_t *g);
+
+/* Whether a row may serve with this cuBLAS: measured with this very build, or won by 10% or more with
+ * another build of the same major. */
+bool gs_row_proven(const gs_table_header_t *header, const gs_row_t *row, const int cublas[3]);
+
+int gs_row_format(char *buffer, size_t size, const gs_row_t *row); /* no newline; as snprintf */
+int gs_table_header_format(char *buffer, size_t size, const gs_table_header_t *header);
+
+/* The tables built into the library, by name ("nvidia-h200"). */
+int gs_builtin_table_count(void);
+const char *gs_builtin_table(int index, const char **name, size_t *length);
+
+/* "NVIDIA H200" -> "nvidia-h200": the file name of a GPU's table, without ".table". */
+void gs_gpu_slug(const char *gpu, char *slug, size_t size);
+
+#endif

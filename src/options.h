@@ -1,0 +1,32 @@
+/* Floor 0. The options: one table (options.def), the only getenv. */
+#ifndef GS_OPTIONS_H
+#define GS_OPTIONS_H
+
+#include <stdbool.h>
+
+typedef enum {
+#define GS_OPTION(name, ...) GS_OPT_##name,
+#include "options.def"
+#undef GS_OPTION
+  GS_OPT_COUNT
+} gs_option_t;
+
+typedef struct {
+  const char *name; /* "GEMMSHIM_OFF" */
+  const char *initial;
+  const char *help;
+  bool is_text;
+  long lo, hi; /* legal range of a number */
+} gs_option_info_t;
+
+extern const gs_option_info_t gs_option_info[GS_OPT_COUNT];
+
+/* Reads the environment. Bad values keep the default; each is said once, through gs_log_fault, by
+ * gs_options_complain, which needs the log and hence comes later. */
+void gs_options_read(void);
+void gs_options_complain(void);
+
+long gs_option(gs_option_t option);
+const char *gs_option_text(gs_option_t option); /* never NULL; valid for the life of the process */
+
+#endif
