@@ -1,0 +1,39 @@
+/* Floor 2. The CUDA driver in this process and its devices. */
+#ifndef GS_DEVICE_H
+#define GS_DEVICE_H
+
+#include <cuda.h>
+
+#include "gs_kernel.h"
+#include "gs_table.h"
+
+/* The driver's functions; gs_driver_find fills them in from a libcuda.so.1 that is already mapped
+ * (load = false: the library never brings CUDA into a process) or loads it (load = true: the tools). */
+typedef struct {
+#define GS_DRIVER(function, symbol) __typeof__(&function) function;
+#include "driver.def"
+#undef GS_DRIVER
+} gs_driver_t;
+
+extern gs_driver_t gs_driver;
+gs_status_t gs_driver_find(bool load);
+const char *gs_cuda_error(CUresult result); /* "CUDA_ERROR_..." */
+
+#define GS_DEVICES_MAX 64
+
+typedef struct {
+  CUdevice handle;
+  char name[64];
+  int sm; /* 90 for compute capability 9.0 */
+  int sms;
+} gs_device_t;
+
+/* Of device ordinal (as the driver counts them); GS_DRIVER when it cannot be asked. */
+gs_status_t gs_device_describe(int ordinal, gs_device_t *device);
+
+/* The driver's handle of a shipped kernel (index as gs_shipped_at), loaded on first use and made ready for
+ * its shared memory on the device; NULL, once and for all, where the driver refuses. Thread-safe; lock-free
+ * once loaded. The kernel runs in any context of any device that its cubin fits. */
+CUkernel gs_device_kernel(int shipped_index, CUdevice device);
+
+#endif
