@@ -1,0 +1,60 @@
+#define _GNU_SOURCE
+#include "options.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "log.h"
+
+#define INT(lo, hi)                          false, lo, hi
+#define TEXT                                 true, 0, 0
+#define GS_OPTION(name, type, initial, help) {"GEMMSHIM_" #name, initial, help, type},
+const gs_option_info_t gs_option_info[GS_OPT_COUNT] = {
+#include "options.def"
+};
+#undef GS_OPTION
+
+static struct {
+  long number;
+  const char *text;
+  const char *refused; /* what the environment said, where that was no good */
+} values[GS_OPT_COUNT];
+
+static bool number_of(const char *text, const gs_option_info_t *info, long *number) {
+  char *end;
+  errno = 0;
+  *number = strtol(text, &end, 10);
+  return errno == 0 && end != text && *end == '\0' && *number >= info->lo && *number <= info->hi;
+}
+
+void gs_options_read(void) {
+  for (int i = 0; i < GS_OPT_COUNT; i++) {
+    const gs_option_info_t *info = &gs_option_info[i];
+    const char *text = secure_getenv(info->name);
+    values[i].refused = NULL;
+    values[i].text = text && info->is_text ? text : info->initial;
+    values[i].number = strtol(info->initial, NULL, 10);
+    if (text && *text && !info->is_text) {
+      long number;
+      if (number_of(text, info, &number))
+        values[i].number = number;
+      else
+        values[i].refused = text;
+    }
+  }
+}
+
+void gs_options_complain(void) {
+  for (int i = 0; i < GS_OPT_COUNT; i++)
+    if (values[i].refused)
+      gs_log(GS_LOG_FAULT, "%s=%.40s: not a number from %ld to %ld; using %s", gs_option_info[i].name,
+             values[i].refused, gs_option_info[i].lo, gs_option_info[i].hi, gs_option_info[i].initial);
+}
+
+long gs_option(gs_option_t option) {
+  return values[option].number;
+}
+
+const char *gs_option_text(gs_option_t option) {
+  return values[option].text;
+}
