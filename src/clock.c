@@ -1,0 +1,76 @@
+#include "clock.h"
+
+#include <pthread.h>
+
+#include "device.h"
+#include "histogram.h"
+#include "options.h"
+
+#define PAIRS 64
+
+typedef enum { FREE, STARTED, IN_FLIGHT } gs_pair_state_t;
+
+static struct {
+  CUevent first, second;
+  CUcontext context; /* events belong to one */
+  int slot;
+  gs_pair_state_t state;
+} pairs[PAIRS];
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* sampled calls alone take it */
+static __thread unsigned calls __attribute__((tls_model("initial-exec")));
+
+bool gs_clock_due(void) {
+  long every = gs_option(GS_OPT_SAMPLE);
+  return every && calls++ % (unsigned long)every == 0;
+}
+
+static void collect(void) {
+  for (int i = 0; i < PAIRS; i++) {
+    float ms;
+    if (pairs[i].state != IN_FLIGHT || gs_driver.cuEventQuery(pairs[i].second) == CUDA_ERROR_NOT_READY)
+      continue;
+    if (gs_driver.cuEventElapsedTime(&ms, pairs[i].first, pairs[i].second) == CUDA_SUCCESS)
+      gs_histogram_time(pairs[i].slot, (uint64_t)((double)ms * 1e6));
+    pairs[i].state = FREE;
+  }
+}
+
+/* A free pair of the current context, its events made on first use; -1 where there is none. */
+static int claim(CUcontext context) {
+  for (int i = 0; i < PAIRS; i++) {
+    if (pairs[i].state != FREE || (pairs[i].context && pairs[i].context != context)) continue;
+    if (!pairs[i].context) {
+      if (gs_driver.cuEventCreate(&pairs[i].first, CU_EVENT_DEFAULT) != CUDA_SUCCESS) return -1;
+      if (gs_driver.cuEventCreate(&pairs[i].second, CU_EVENT_DEFAULT) != CUDA_SUCCESS) return -1;
+      pairs[i].context = context;
+    }
+    return i;
+  }
+  return -1;
+}
+
+int gs_clock_start(CUstream stream, int slot) {
+  CUcontext context = NULL;
+  if (!gs_driver.cuCtxGetCurrent || gs_driver.cuCtxGetCurrent(&context) != CUDA_SUCCESS || !context)
+    return -1;
+  pthread_mutex_lock(&lock);
+  collect();
+  int pair = claim(context);
+  if (pair >= 0 && gs_driver.cuEventRecord(pairs[pair].first, stream) != CUDA_SUCCESS) pair = -1;
+  if (pair >= 0) pairs[pair].state = STARTED, pairs[pair].slot = slot;
+  pthread_mutex_unlock(&lock);
+  return pair;
+}
+
+void gs_clock_stop(int token, CUstream stream) {
+  if (token < 0) return;
+  pthread_mutex_lock(&lock);
+  pairs[token].state =
+      gs_driver.cuEventRecord(pairs[token].second, stream) == CUDA_SUCCESS ? IN_FLIGHT : FREE;
+  pthread_mutex_unlock(&lock);
+}
+
+void gs_clock_fork(void) {
+  pthread_mutex_init(&lock, NULL);
+  for (int i = 0; i < PAIRS; i++) pairs[i].state = FREE, pairs[i].context = NULL;
+}
