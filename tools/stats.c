@@ -1,0 +1,114 @@
+/* Statistics of measurements; see stats.h. */
+#include "stats.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* splitmix64 (Steele, Lea, Flood 2014). */
+uint64_t gs_random_next(gs_random_t *random) {
+  uint64_t z = random->state += 0x9e3779b97f4a7c15u;
+  z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+  z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+  return z ^ z >> 31;
+}
+
+uint64_t gs_random_below(gs_random_t *random, uint64_t limit) {
+  return (uint64_t)((unsigned __int128)gs_random_next(random) * limit >> 64);
+}
+
+void gs_random_shuffle(gs_random_t *random, int *x, size_t n) {
+  for (size_t i = n; i > 1; i--) {
+    size_t other = gs_random_below(random, i);
+    int swap = x[i - 1];
+    x[i - 1] = x[other], x[other] = swap;
+  }
+}
+
+static int by_value(const void *a, const void *b) {
+  double x = *(const double *)a, y = *(const double *)b;
+  return (x > y) - (x < y);
+}
+
+static double quantile_sorted(const double *sorted, size_t n, double q) {
+  double place = q * (double)(n - 1);
+  size_t below = (size_t)place;
+  if (below + 1 >= n) return sorted[n - 1];
+  return sorted[below] + (place - (double)below) * (sorted[below + 1] - sorted[below]);
+}
+
+static double *allocated(size_t n) {
+  double *x = malloc(n * sizeof *x);
+  if (!x) abort(); /* a tool, and a few kilobytes */
+  return x;
+}
+
+double gs_quantile(const double *x, size_t n, double q) {
+  double *sorted = allocated(n);
+  memcpy(sorted, x, n * sizeof *x);
+  qsort(sorted, n, sizeof *sorted, by_value);
+  double value = quantile_sorted(sorted, n, q);
+  free(sorted);
+  return value;
+}
+
+double gs_median(const double *x, size_t n) {
+  return gs_quantile(x, n, 0.5);
+}
+
+double gs_geomean(const double *x, size_t n) {
+  double sum = 0;
+  for (size_t i = 0; i < n; i++) sum += log(x[i]);
+  return exp(sum / (double)n);
+}
+
+static double resampled_ratio(const double *x, const double *y, size_t n, double *scratch,
+                              gs_random_t *random) {
+  double *a = scratch, *b = scratch + n;
+  for (size_t i = 0; i < n; i++) {
+    size_t pick = gs_random_below(random, n);
+    a[i] = x[pick], b[i] = y[pick];
+  }
+  qsort(a, n, sizeof *a, by_value);
+  qsort(b, n, sizeof *b, by_value);
+  return quantile_sorted(a, n, 0.5) / quantile_sorted(b, n, 0.5);
+}
+
+gs_interval_t gs_ratio_of_medians(const double *x, const double *y, size_t n, uint64_t seed) {
+  gs_interval_t interval = {gs_median(x, n) / gs_median(y, n), NAN, NAN};
+  if (n < GS_INTERVAL_PAIRS_MIN) return interval;
+  double *ratios = allocated(GS_RESAMPLES), *scratch = allocated(2 * n);
+  gs_random_t random = {seed};
+  for (int i = 0; i < GS_RESAMPLES; i++) ratios[i] = resampled_ratio(x, y, n, scratch, &random);
+  qsort(ratios, GS_RESAMPLES, sizeof *ratios, by_value);
+  interval.lo = quantile_sorted(ratios, GS_RESAMPLES, 0.025);
+  interval.hi = quantile_sorted(ratios, GS_RESAMPLES, 0.975);
+  free(ratios), free(scratch);
+  return interval;
+}
+
+static int by_magnitude(const void *a, const void *b) {
+  double x = fabs(*(const double *)a), y = fabs(*(const double *)b);
+  return (x > y) - (x < y);
+}
+
+double gs_wilcoxon(const double *x, const double *y, size_t n) {
+  double *difference = allocated(n);
+  size_t count = 0;
+  for (size_t i = 0; i < n; i++)
+    if (x[i] != y[i]) difference[count++] = x[i] - y[i];
+  qsort(difference, count, sizeof *difference, by_magnitude);
+
+  double positive = 0, ties = 0; /* sum of ranks; sum of t^3 - t over groups of t equal magnitudes */
+  for (size_t lo = 0, hi; lo < count; lo = hi) {
+    for (hi = lo; hi < count && fabs(difference[hi]) == fabs(difference[lo]);) hi++;
+    double rank = ((double)lo + 1 + (double)hi) / 2, group = (double)(hi - lo);
+    for (size_t i = lo; i < hi; i++) positive += difference[i] > 0 ? rank : 0;
+    ties += group * group * group - group;
+  }
+  free(difference);
+  if (!count) return 1;
+  double c = (double)count, mean = c * (c + 1) / 4;
+  double variance = c * (c + 1) * (2 * c + 1) / 24 - ties / 48;
+  return erfc(fabs(positive - mean) / sqrt(2 * variance));
+}
