@@ -54,8 +54,10 @@ int gs_clock_start(CUstream stream, int slot) {
   if (!gs_driver.cuCtxGetCurrent || gs_driver.cuCtxGetCurrent(&context) != CUDA_SUCCESS || !context)
     return -1;
   pthread_mutex_lock(&lock);
+  CUstreamCaptureMode mode = gs_capture_relax(); /* asking an event would break a capture elsewhere */
   collect();
   int pair = claim(context);
+  gs_capture_restore(mode);
   if (pair >= 0 && gs_driver.cuEventRecord(pairs[pair].first, stream) != CUDA_SUCCESS) pair = -1;
   if (pair >= 0) pairs[pair].state = STARTED, pairs[pair].slot = slot;
   pthread_mutex_unlock(&lock);

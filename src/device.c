@@ -38,6 +38,16 @@ const char *gs_cuda_error(CUresult result) {
   return name;
 }
 
+CUstreamCaptureMode gs_capture_relax(void) {
+  CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+  gs_driver.cuThreadExchangeStreamCaptureMode(&mode);
+  return mode;
+}
+
+void gs_capture_restore(CUstreamCaptureMode mode) {
+  gs_driver.cuThreadExchangeStreamCaptureMode(&mode);
+}
+
 gs_status_t gs_device_describe(int ordinal, gs_device_t *device) {
   int major, minor;
   const struct {
@@ -95,6 +105,7 @@ static CUresult load(int index, CUdevice device, CUkernel *kernel) {
 
 static CUkernel load_once(int index, CUdevice device) {
   CUkernel kernel = NULL;
+  CUstreamCaptureMode mode = gs_capture_relax();
   pthread_mutex_lock(&loading);
   if (!loaded) {
     libraries = calloc((size_t)gs_shipped_image_count(), sizeof *libraries);
@@ -111,6 +122,7 @@ static CUkernel load_once(int index, CUdevice device) {
     }
   }
   pthread_mutex_unlock(&loading);
+  gs_capture_restore(mode);
   return kernel;
 }
 

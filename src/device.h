@@ -19,6 +19,11 @@ extern gs_driver_t gs_driver;
 gs_status_t gs_driver_find(bool load);
 const char *gs_cuda_error(CUresult result); /* "CUDA_ERROR_..." */
 
+/* Between the two, calls that a stream capture in progress anywhere in the process would forbid are allowed
+ * in this thread, and leave the capture alone. */
+CUstreamCaptureMode gs_capture_relax(void);
+void gs_capture_restore(CUstreamCaptureMode mode);
+
 #define GS_DEVICES_MAX 64
 
 typedef struct {

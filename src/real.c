@@ -172,6 +172,12 @@ const gs_real_t *gs_real_of(const void *return_address) {
   return real;
 }
 
+bool gs_real_mapped(void) {
+  gs_mapped_t mapped = {.count = 0};
+  dl_iterate_phdr(note_object, &mapped);
+  return mapped.count > 0;
+}
+
 int gs_real_count(void) {
   return atomic_load(&real_count);
 }

@@ -1,0 +1,273 @@
+#define _GNU_SOURCE
+#include "dispatch.h"
+
+#include <fnmatch.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "choice.h"
+#include "clock.h"
+#include "histogram.h"
+#include "launch.h"
+#include "log.h"
+#include "options.h"
+
+#define TABLES_MAX 4 /* different GPU models in one machine */
+
+/* A table in use, and what is known of its rows beside their text. */
+typedef struct {
+  gs_table_t *table;
+  gs_row_state_t *rows;
+  char gpu[64], source[256];
+} gs_loaded_table_t;
+
+/* What was decided for one shape, once: per table its row, or why there is none. */
+typedef struct {
+  _Atomic bool made;
+  bool any_row;
+  uint8_t reason[TABLES_MAX]; /* gs_reason_t; [0] also stands for "no table at all" */
+  const gs_row_t *row[TABLES_MAX];
+  _Atomic uint64_t lt_algorithm; /* the first explicit algorithm seen */
+  _Atomic bool autotuning;       /* a second one was */
+} gs_plan_t;
+
+static gs_loaded_table_t tables[TABLES_MAX];
+static int table_count;
+static int8_t table_of_device[GS_DEVICES_MAX]; /* -1: none */
+static gs_plan_t *plans;                       /* by slot */
+static _Atomic int state;                      /* a gs_state_t */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+typedef enum { UNREADY, NO_DRIVER, READY } gs_state_t;
+
+static void say_fault(void *context, const char *line) {
+  (void)context;
+  gs_log(GS_LOG_FAULT, "%s", line);
+}
+
+/* ---- getting ready ---- */
+
+static bool selected(const gs_row_t *row) {
+  char text[512];
+  const char *only = gs_option_text(GS_OPT_ONLY), *skip = gs_option_text(GS_OPT_SKIP);
+  if (!*only && !*skip) return true;
+  gs_row_format(text, sizeof text, row);
+  return (!*only || fnmatch(only, text, 0) == 0) && (!*skip || fnmatch(skip, text, 0) != 0);
+}
+
+static bool add_table(const gs_device_t *device) {
+  gs_choice_t choice;
+  if (table_count == TABLES_MAX || gs_choose_table(device, say_fault, NULL, &choice) != GS_OK) return false;
+  gs_loaded_table_t *loaded = &tables[table_count];
+  int rows = gs_table_rows(choice.table);
+  loaded->rows = calloc((size_t)rows + 1, sizeof *loaded->rows);
+  if (!loaded->rows) return gs_table_free(choice.table), false;
+  for (int i = 0; i < rows; i++) {
+    const gs_row_t *row = gs_table_row(choice.table, i);
+    loaded->rows[i].shipped = gs_shipped_find(&row->kernel);
+    loaded->rows[i].skipped = !selected(row);
+  }
+  loaded->table = choice.table;
+  memcpy(loaded->gpu, device->name, sizeof loaded->gpu);
+  memcpy(loaded->source, choice.source, sizeof loaded->source);
+  table_count++;
+  return true;
+}
+
+/* One table a GPU model, shared by the devices of that model. */
+static void read_tables(void) {
+  int count = 0;
+  gs_driver.cuDeviceGetCount(&count);
+  for (int i = 0; i < count && i < GS_DEVICES_MAX; i++) {
+    gs_device_t device;
+    if (gs_device_describe(i, &device) != GS_OK) continue;
+    for (int t = 0; t < table_count; t++)
+      if (strcmp(tables[t].gpu, device.name) == 0) table_of_device[i] = (int8_t)t;
+    if (table_of_device[i] < 0 && add_table(&device)) table_of_device[i] = (int8_t)(table_count - 1);
+    if (i == 0) gs_histogram_describe(device.name, table_count ? tables[0].source : NULL, (int[3]){0, 0, 0});
+  }
+}
+
+static void get_ready(void) {
+  memset(table_of_device, -1, sizeof table_of_device);
+  gs_histogram_open();
+  gs_status_t status = gs_driver_find(false);
+  if (status == GS_OK && gs_option(GS_OPT_SERVE)) read_tables();
+  if (gs_histogram_capacity()) plans = calloc((size_t)gs_histogram_capacity(), sizeof *plans);
+  atomic_store(&state, status == GS_OK ? READY : NO_DRIVER);
+}
+
+void gs_dispatch_ready(void) {
+  if (atomic_load_explicit(&state, memory_order_acquire) != UNREADY) return;
+  pthread_mutex_lock(&lock);
+  if (atomic_load(&state) == UNREADY) get_ready();
+  pthread_mutex_unlock(&lock);
+}
+
+/* ---- planning a shape ---- */
+
+/* Why no row could ever serve g; NO_ROW where tuning might find one. */
+static gs_reason_t without_row(const gs_gemm_t *g) {
+  gs_reason_t best = GS_REASON_TYPE;
+  for (int i = 0; i < gs_shipped_count(); i++) {
+    gs_kernel_t kernel = gs_shipped_at(i);
+    gs_reason_t reason = gs_kernel_supports(&kernel, g);
+    if (reason == GS_REASON_SERVED) return table_count ? GS_REASON_NO_ROW : GS_REASON_NO_TABLE;
+    if (best == GS_REASON_TYPE) best = reason;
+  }
+  return best;
+}
+
+static void make_plan(gs_plan_t *plan, const gs_gemm_t *g) {
+  plan->reason[0] = g->entry >= GS_ENTRY_SGEMM ? GS_REASON_ENTRY : without_row(g);
+  for (int t = 0; t < table_count; t++) {
+    const gs_row_t *row = plan->reason[0] == GS_REASON_ENTRY ? NULL : gs_table_find(tables[t].table, g);
+    plan->reason[t] = row ? gs_kernel_supports(&row->kernel, g) : plan->reason[0];
+    plan->row[t] = plan->reason[t] == GS_REASON_SERVED ? row : NULL;
+    plan->any_row |= plan->row[t] != NULL;
+  }
+  atomic_store_explicit(&plan->made, true, memory_order_release);
+}
+
+static gs_plan_t *plan_of(int slot, const gs_gemm_t *g) {
+  gs_plan_t *plan = &plans[slot];
+  if (atomic_load_explicit(&plan->made, memory_order_acquire)) return plan;
+  pthread_mutex_lock(&lock);
+  if (!atomic_load(&plan->made)) make_plan(plan, g);
+  pthread_mutex_unlock(&lock);
+  return plan;
+}
+
+/* ---- one call ---- */
+
+/* A second explicit algorithm for one shape: the caller is comparing algorithms, so it must get them. */
+static bool autotuning(gs_plan_t *plan, const gs_call_t *call) {
+  if (!call->lt_algorithm) return false;
+  uint64_t first = 0;
+  if (!atomic_compare_exchange_strong(&plan->lt_algorithm, &first, call->lt_algorithm) &&
+      first != call->lt_algorithm)
+    plan->autotuning = true;
+  return plan->autotuning;
+}
+
+/* Everything that depends on this very call rather than on its shape. */
+static gs_reason_t serve(gs_call_t *call, gs_plan_t *plan) {
+  CUdevice device;
+  if (autotuning(plan, call)) return GS_REASON_ALGORITHM;
+  gs_reason_t reason = gs_launch_conditions(call, &device);
+  if (reason != GS_REASON_SERVED) return reason;
+  int t = device < GS_DEVICES_MAX ? table_of_device[device] : -1;
+  if (t < 0) return GS_REASON_NO_TABLE;
+  const gs_row_t *row = plan->row[t];
+  if (!row) return plan->reason[t];
+  gs_row_state_t *row_state = &tables[t].rows[row - gs_table_row(tables[t].table, 0)];
+  if (row_state->skipped) return GS_REASON_SKIPPED;
+  if (!gs_row_proven(gs_table_header(tables[t].table), row, call->real->version)) return GS_REASON_UNPROVEN;
+  call->row = row;
+  return gs_launch_row(call, row, row_state, device);
+}
+
+static gs_reason_t decide(gs_call_t *call) {
+  if (call->refusal != GS_REASON_SERVED) return call->refusal;
+  if (atomic_load_explicit(&state, memory_order_relaxed) != READY) return GS_REASON_NOT_READY;
+  if (call->slot >= 0 && plans) {
+    gs_plan_t *plan = plan_of(call->slot, &call->gemm);
+    return plan->any_row ? serve(call, plan) : plan->reason[0];
+  }
+  gs_plan_t plan = {.made = false}; /* no slot left: decided anew each time */
+  make_plan(&plan, &call->gemm);
+  return plan.any_row ? serve(call, &plan) : plan.reason[0];
+}
+
+/* For the histogram: is the call being captured? Else, when its turn has come, time it. */
+static void look(gs_call_t *call) {
+  CUstreamCaptureStatus capture;
+  bool due = gs_clock_due();
+  if (!(due || gs_histogram_is_file()) || atomic_load_explicit(&state, memory_order_relaxed) != READY) return;
+  if (!gs_launch_stream(call) || gs_driver.cuStreamIsCapturing(call->stream, &capture) != CUDA_SUCCESS)
+    return;
+  if (capture != CU_STREAM_CAPTURE_STATUS_NONE)
+    gs_histogram_captured(call->slot);
+  else if (due)
+    call->clock = gs_clock_start(call->stream, call->slot);
+}
+
+static void log_call(const gs_call_t *call, gs_reason_t reason) {
+  char shape[256], id[GS_KERNEL_ID_MAX];
+  gs_gemm_describe(shape, sizeof shape, &call->gemm);
+  if (reason != GS_REASON_SERVED) {
+    gs_log(GS_LOG_CALL, "%s: library (%s)", shape, gs_reason_names[reason]);
+    return;
+  }
+  gs_kernel_format(id, sizeof id, &call->row->kernel);
+  gs_log(GS_LOG_CALL, "%s: kernel %s", shape, id);
+}
+
+bool gs_call_begin(gs_call_t *call) {
+  call->slot = gs_histogram_slot(&call->gemm);
+  call->clock = -1;
+  look(call);
+  gs_reason_t reason = decide(call);
+  gs_histogram_count(call->slot, reason);
+  if (call->row && call->slot >= 0 && !gs_histogram_at(call->slot)->kernel[0]) {
+    char id[GS_KERNEL_ID_MAX];
+    gs_kernel_format(id, sizeof id, &call->row->kernel);
+    gs_histogram_kernel(call->slot, id);
+  }
+  if (gs_log_wants(GS_LOG_CALL)) log_call(call, reason);
+  if (reason != GS_REASON_SERVED) return false;
+  gs_call_end(call);
+  return true;
+}
+
+void gs_call_end(gs_call_t *call) {
+  gs_clock_stop(call->clock, call->stream);
+}
+
+/* ---- fork and exit ---- */
+
+void gs_dispatch_fork(void) {
+  pthread_mutex_init(&lock, NULL);
+  gs_clock_fork();
+  if (plans) memset(plans, 0, (size_t)gs_histogram_capacity() * sizeof *plans); /* its slots start anew */
+  gs_histogram_fork();
+}
+
+static void count_all(uint64_t calls[GS_REASON_COUNT], uint64_t *total) {
+  *total = 0;
+  for (int r = 0; r < GS_REASON_COUNT; r++) {
+    calls[r] = gs_counts_sum(gs_histogram_file()->overflow, (gs_reason_t)r);
+    for (int i = 0; i < gs_histogram_capacity(); i++)
+      if (gs_histogram_at(i)->hash) calls[r] += gs_counts_sum(gs_histogram_at(i)->shard, (gs_reason_t)r);
+    *total += calls[r];
+  }
+}
+
+void gs_dispatch_summary(void) {
+  enum { LINES = 7 };
+  uint64_t calls[GS_REASON_COUNT], total = 0;
+  if (!gs_log_wants(GS_LOG_SUMMARY)) return;
+  if (gs_histogram_file()) count_all(calls, &total);
+  if (!total) {
+    gs_log(GS_LOG_SUMMARY, "%s",
+           gs_real_mapped()
+               ? "cuBLAS is mapped, 0 calls seen: is it looked up by handle? gemmshim doctor tells"
+               : "no cuBLAS in this process");
+    return;
+  }
+  gs_log(GS_LOG_SUMMARY, "%llu products, %llu served by gemmshim (%.1f%%); table: %s",
+         (unsigned long long)total, (unsigned long long)calls[GS_REASON_SERVED],
+         100.0 * (double)calls[GS_REASON_SERVED] / (double)total, table_count ? tables[0].source : "none");
+  calls[GS_REASON_SERVED] = 0;
+  for (int line = 0; line < LINES; line++) {
+    int most = 0;
+    for (int r = 0; r < GS_REASON_COUNT; r++)
+      if (calls[r] > calls[most]) most = r;
+    if (!calls[most]) break;
+    gs_log(GS_LOG_SUMMARY, "%llu forwarded: %s", (unsigned long long)calls[most], gs_reason_texts[most]);
+    calls[most] = 0;
+  }
+}

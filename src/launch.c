@@ -1,0 +1,128 @@
+#include "launch.h"
+
+#include <math.h>
+#include <string.h>
+
+bool gs_launch_stream(gs_call_t *call) {
+  if (call->handle && !call->stream_known) {
+    if (call->real->cublasGetStream_v2(call->handle, &call->stream) != CUBLAS_STATUS_SUCCESS) return false;
+    call->stream_known = true;
+  }
+  return true;
+}
+
+/* What a handle can carry that a kernel does not do; cublasLtMatmul says it all in its arguments. */
+static gs_reason_t handle_modes(gs_call_t *call) {
+  cublasMath_t math;
+  cublasPointerMode_t pointer_mode;
+  int sm_target = 0;
+  const gs_real_t *real = call->real;
+  if (!call->handle) return GS_REASON_SERVED;
+  if (call->algorithm != CUBLAS_GEMM_DEFAULT && call->algorithm != CUBLAS_GEMM_DEFAULT_TENSOR_OP)
+    return GS_REASON_ALGORITHM;
+  if (real->cublasGetPointerMode_v2(call->handle, &pointer_mode) != CUBLAS_STATUS_SUCCESS)
+    return GS_REASON_SCALARS;
+  call->device_scalars = pointer_mode == CUBLAS_POINTER_MODE_DEVICE;
+  if (real->cublasGetMathMode(call->handle, &math) != CUBLAS_STATUS_SUCCESS) return GS_REASON_MATH_MODE;
+  math &= ~CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION; /* ours never reduce in less than fp32 */
+  if (math != CUBLAS_DEFAULT_MATH && math != CUBLAS_TENSOR_OP_MATH && math != CUBLAS_TF32_TENSOR_OP_MATH)
+    return GS_REASON_MATH_MODE;
+  if (real->cublasGetSmCountTarget && (real->cublasGetSmCountTarget(call->handle, &sm_target) || sm_target))
+    return GS_REASON_MATH_MODE;
+  return gs_launch_stream(call) ? GS_REASON_SERVED : GS_REASON_CONTEXT;
+}
+
+gs_reason_t gs_launch_conditions(gs_call_t *call, CUdevice *device) {
+  CUcontext current = NULL, of_stream = NULL;
+  gs_reason_t reason = handle_modes(call);
+  if (reason != GS_REASON_SERVED) return reason;
+  if (gs_driver.cuCtxGetCurrent(&current) != CUDA_SUCCESS || !current) return GS_REASON_CONTEXT;
+  bool named = call->stream && call->stream != CU_STREAM_LEGACY && call->stream != CU_STREAM_PER_THREAD;
+  if (named && (gs_driver.cuStreamGetCtx(call->stream, &of_stream) != CUDA_SUCCESS || of_stream != current))
+    return GS_REASON_CONTEXT;
+  return gs_driver.cuCtxGetDevice(device) == CUDA_SUCCESS ? GS_REASON_SERVED : GS_REASON_CONTEXT;
+}
+
+/* ---- operands ---- */
+
+typedef struct {
+  intptr_t lo, hi; /* bytes; [lo, hi) */
+} gs_span_t;
+
+static gs_span_t span_of(const void *base, int64_t rows, int64_t columns, int64_t ld, int64_t stride,
+                         int64_t batch, int64_t bytes) {
+  gs_span_t span = {(intptr_t)base, (intptr_t)base + ((columns - 1) * ld + rows) * bytes};
+  int64_t far = stride * (batch - 1) * bytes;
+  *(far < 0 ? &span.lo : &span.hi) += far;
+  return span;
+}
+
+static bool meet(gs_span_t x, gs_span_t y) {
+  return x.lo < y.hi && y.lo < x.hi;
+}
+
+bool gs_launch_overlaps(const gs_gemm_t *g, const gs_operands_t *at) {
+  int64_t ab = gs_type_bytes[g->a_type], cd = gs_type_bytes[g->d_type];
+  bool ta = g->transa != GS_OP_N, tb = g->transb != GS_OP_N;
+  gs_span_t a = span_of(at->a, ta ? g->k : g->m, ta ? g->m : g->k, g->lda, g->stride_a, g->batch, ab);
+  gs_span_t b = span_of(at->b, tb ? g->n : g->k, tb ? g->k : g->n, g->ldb, g->stride_b, g->batch, ab);
+  gs_span_t d = span_of(at->d, g->m, g->n, g->ldd, g->stride_d, g->batch, cd);
+  gs_span_t one = span_of(at->d, g->m, g->n, g->ldd, 0, 1, cd);
+  if (meet(a, d) || meet(b, d)) return true;
+  int64_t step = g->stride_d < 0 ? -g->stride_d : g->stride_d;
+  if (g->batch > 1 && step * cd < one.hi - one.lo) return true;
+  if (!at->c || (at->c == at->d && g->ldc == g->ldd && (g->batch == 1 || g->stride_c == g->stride_d)))
+    return false;
+  return meet(span_of(at->c, g->m, g->n, g->ldc, g->stride_c, g->batch, cd), d);
+}
+
+float gs_float_of_half(uint16_t half) {
+  int exponent = half >> 10 & 31, fraction = half & 1023;
+  float magnitude = exponent == 31  ? (fraction ? NAN : INFINITY)
+                    : exponent == 0 ? ldexpf((float)fraction, -24)
+                                    : ldexpf((float)(fraction + 1024), exponent - 25);
+  return half & 0x8000 ? -magnitude : magnitude;
+}
+
+/* Host scalars are read now; device ones by the kernel. Their type follows the compute type. */
+static bool read_scalars(const gs_call_t *call, gs_params_t *p) {
+  bool half = call->gemm.compute == GS_COMPUTE_16F;
+  if (!call->at.alpha || !call->at.beta) return false;
+  if (call->device_scalars) {
+    p->alpha_ptr = call->at.alpha, p->beta_ptr = call->at.beta;
+    return !half;
+  }
+  if (half) {
+    uint16_t bits[2];
+    memcpy(&bits[0], call->at.alpha, 2);
+    memcpy(&bits[1], call->at.beta, 2);
+    p->alpha = gs_float_of_half(bits[0]), p->beta = gs_float_of_half(bits[1]);
+  } else {
+    memcpy(&p->alpha, call->at.alpha, sizeof p->alpha);
+    memcpy(&p->beta, call->at.beta, sizeof p->beta);
+  }
+  return p->alpha != 0;
+}
+
+gs_reason_t gs_launch_row(gs_call_t *call, const gs_row_t *row, gs_row_state_t *state, CUdevice device) {
+  gs_params_t p = {.a = call->at.a, .b = call->at.b, .c = call->at.c, .d = call->at.d, .bias = call->at.bias};
+  const gs_gemm_t *g = &call->gemm;
+  if (atomic_load_explicit(&state->retired, memory_order_relaxed)) return GS_REASON_LAUNCH_FAILED;
+  if (!read_scalars(call, &p)) return GS_REASON_SCALARS;
+  gs_operands_t at = call->at;
+  if (!p.beta_ptr && p.beta == 0)
+    at.c = NULL; /* not read */
+  else if (!at.c)
+    return GS_REASON_DEGENERATE;
+  if (gs_launch_overlaps(g, &at)) return GS_REASON_OVERLAP;
+  if (row->split_k > 1) return GS_REASON_WORKSPACE;
+  CUkernel kernel = gs_device_kernel(state->shipped, device);
+  if (!kernel) return GS_REASON_LOAD_FAILED;
+  gs_kernel_params(g, row->split_k, row->raster, &p);
+  gs_launch_t to = gs_kernel_launch(&row->kernel, g, row->split_k);
+  CUresult result = gs_driver.cuLaunchKernel((CUfunction)kernel, to.grid[0], to.grid[1], to.grid[2], to.block,
+                                             1, 1, to.smem, call->stream, (void *[]){&p}, NULL);
+  if (result == CUDA_SUCCESS) return GS_REASON_SERVED;
+  atomic_store(&state->retired, true);
+  return GS_REASON_LAUNCH_FAILED;
+}

@@ -1,0 +1,29 @@
+/* Floor 3. Serving one call: the conditions that depend on the call, and the kernel's launch. */
+#ifndef GS_LAUNCH_H
+#define GS_LAUNCH_H
+
+#include <stdatomic.h>
+
+#include "device.h"
+#include "dispatch.h"
+
+/* What is known of a table's row beside its text. */
+typedef struct {
+  int shipped;          /* gs_shipped_find of its kernel */
+  bool skipped;         /* by GEMMSHIM_ONLY or GEMMSHIM_SKIP */
+  _Atomic bool retired; /* a launch failed */
+} gs_row_state_t;
+
+/* Asks the handle for its stream, once a call; false where it will not say. */
+bool gs_launch_stream(gs_call_t *call);
+/* Handle modes, algorithm, stream, context: GS_REASON_SERVED and the device to run on, else why not. */
+gs_reason_t gs_launch_conditions(gs_call_t *call, CUdevice *device);
+/* Launches; GS_REASON_SERVED, or why nothing was. */
+gs_reason_t gs_launch_row(gs_call_t *call, const gs_row_t *row, gs_row_state_t *state, CUdevice device);
+
+/* IEEE half to float, for host scalars of COMPUTE_16F. */
+float gs_float_of_half(uint16_t half);
+/* Whether D overlaps A, B, another entry of its batch, or a C that is not exactly D. */
+bool gs_launch_overlaps(const gs_gemm_t *g, const gs_operands_t *at);
+
+#endif
