@@ -24,6 +24,7 @@ bool gs_output_check(const char *path) {
     return false;
   }
   const char *folder = dirname(copy);
+  errno = 0;
   if (stat(folder, &info) == 0 && S_ISDIR(info.st_mode) && access(folder, W_OK | X_OK) == 0) return true;
   gs_say("%s: cannot be written: the folder %s %s", path, folder,
          errno == ENOENT ? "does not exist" : "is not one that you can write to");

@@ -1,0 +1,135 @@
+/* Text, JSON and CSV of a set of calls; see report_formats.h. */
+#include "report_formats.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "json.h"
+
+static double percent(double part, double whole) {
+  return whole > 0 ? 100 * part / whole : 0;
+}
+
+void gs_report_shapes(FILE *file, const char *prefix, const gs_calls_t *set, int top) {
+  gs_totals_t totals = gs_totals(set);
+  const gs_call_t *call = set->calls;
+  for (int i = 0; call && i < top; i++, call = call->hh.next) {
+    char product[256], verdict[128], share[16] = "?", mean[16] = "?", captured[48] = "";
+    double us = gs_call_us(call);
+    if (us > 0) snprintf(share, sizeof share, "%.1f%%", percent(us, totals.us));
+    if (us > 0) snprintf(mean, sizeof mean, "%.1f", gs_call_mean_us(call));
+    if (call->captured) snprintf(captured, sizeof captured, " [%" PRIu64 " captured]", call->captured);
+    gs_gemm_describe(product, sizeof product, &call->gemm);
+    gs_call_verdict(verdict, sizeof verdict, call);
+    fprintf(file, "%s%6s %9" PRIu64 " %8s  %s  %s%s\n", prefix, share, gs_call_count(call), mean, verdict,
+            product, captured);
+  }
+}
+
+void gs_report_text(const gs_calls_t *set, int top) {
+  gs_totals_t totals = gs_totals(set);
+  gs_ceiling_t ceiling = gs_ceiling(&totals, set->processes);
+  char line[512];
+  gs_ceiling_format(line, sizeof line, &ceiling, &totals);
+  printf("%s\n", line);
+  gs_totals_print(stdout, "", &totals);
+  if (set->active)
+    printf("%d of %d processes called products; the last: %s on %s, cuBLAS %d.%d.%d, table %s\n", set->active,
+           set->processes, set->program, set->gpu[0] ? set->gpu : "an unknown GPU", set->cublas[0],
+           set->cublas[1], set->cublas[2], set->table[0] ? set->table : "none");
+  printf("\n%6s %9s %8s  %s\n", "time", "calls", "mean us", "served by  product (? = never sampled)");
+  gs_report_shapes(stdout, "", set, top);
+  int more = (int)totals.shapes - top;
+  if (more > 0) printf("... and %d more shapes (--top %" PRIu64 " shows all)\n", more, totals.shapes);
+}
+
+/* JSON has no infinity and no "unknown": both are null. */
+static void add_number(cJSON *object, const char *name, double value, bool known) {
+  if (known && isfinite(value))
+    cJSON_AddNumberToObject(object, name, value);
+  else
+    cJSON_AddNullToObject(object, name);
+}
+
+static cJSON *json_call(const gs_call_t *call) {
+  cJSON *object = cJSON_CreateObject(), *reasons;
+  const gs_gemm_t *g = &call->gemm;
+#define NAME(member, names) cJSON_AddStringToObject(object, #member, names[g->member]);
+#define INT(member)         cJSON_AddNumberToObject(object, #member, (double)g->member);
+  NAME(entry, gs_entry_names)
+  NAME(transa, gs_op_names)
+  NAME(transb, gs_op_names) INT(m) INT(n) INT(k) INT(lda) INT(ldb) INT(ldc) INT(ldd)
+      NAME(a_type, gs_type_names) NAME(b_type, gs_type_names) NAME(c_type, gs_type_names)
+          NAME(d_type, gs_type_names) NAME(compute, gs_compute_names) NAME(epilogue, gs_epilogue_names)
+              NAME(batch_kind, gs_batch_names) INT(batch) INT(stride_a) INT(stride_b) INT(stride_c)
+                  INT(stride_d) INT(align)
+#undef NAME
+#undef INT
+                      cJSON_AddNumberToObject(object, "calls", (double)gs_call_count(call));
+  cJSON_AddNumberToObject(object, "served", (double)gs_call_served(call));
+  cJSON_AddNumberToObject(object, "captured", (double)call->captured);
+  add_number(object, "mean_us", gs_call_mean_us(call), call->timed);
+  add_number(object, "gpu_us", gs_call_us(call), call->timed);
+  cJSON_AddBoolToObject(object, "servable", gs_call_servable(call));
+  cJSON_AddStringToObject(object, "kernel", call->kernel);
+  reasons = cJSON_AddObjectToObject(object, "verdicts");
+  for (int r = 0; r < GS_REASON_COUNT; r++)
+    if (call->calls[r]) cJSON_AddNumberToObject(reasons, gs_reason_names[r], (double)call->calls[r]);
+  if (call->untold) cJSON_AddNumberToObject(reasons, "unknown", (double)call->untold);
+  return object;
+}
+
+static void json_totals(cJSON *root, const gs_totals_t *t) {
+  cJSON_AddNumberToObject(root, "shapes_seen", (double)t->shapes);
+  cJSON_AddNumberToObject(root, "calls", (double)t->calls);
+  cJSON_AddNumberToObject(root, "served", (double)t->served);
+  cJSON_AddNumberToObject(root, "captured", (double)t->captured);
+  add_number(root, "gpu_us", t->us, t->us > 0);
+  add_number(root, "served_gpu_us", t->served_us, t->us > 0);
+  add_number(root, "servable_gpu_us", t->servable_us, t->us > 0);
+  cJSON *verdicts = cJSON_AddObjectToObject(root, "verdicts");
+  for (int r = 0; r < GS_REASON_COUNT; r++)
+    if (t->by_reason[r]) cJSON_AddNumberToObject(verdicts, gs_reason_names[r], (double)t->by_reason[r]);
+  if (t->untold) cJSON_AddNumberToObject(verdicts, "unknown", (double)t->untold);
+}
+
+void gs_report_json(const gs_calls_t *set, int top) {
+  gs_totals_t totals = gs_totals(set);
+  gs_ceiling_t ceiling = gs_ceiling(&totals, set->processes);
+  cJSON *root = cJSON_CreateObject(), *object = cJSON_AddObjectToObject(root, "ceiling");
+  cJSON_AddBoolToObject(object, "known", ceiling.known);
+  add_number(object, "value", ceiling.value, ceiling.known);
+  add_number(object, "share", ceiling.share, ceiling.known);
+  add_number(object, "window_s", totals.window_s, set->active);
+  cJSON_AddStringToObject(object, "why", ceiling.why);
+  json_totals(root, &totals);
+  cJSON_AddNumberToObject(root, "files", set->files);
+  cJSON_AddNumberToObject(root, "faults", set->faults);
+  cJSON_AddNumberToObject(root, "processes", set->processes);
+  cJSON_AddStringToObject(root, "program", set->program);
+  cJSON_AddStringToObject(root, "gpu", set->gpu);
+  cJSON_AddStringToObject(root, "table", set->table);
+  cJSON *shapes = cJSON_AddArrayToObject(root, "shapes");
+  const gs_call_t *call = set->calls;
+  for (int i = 0; call && i < top; i++, call = call->hh.next) cJSON_AddItemToArray(shapes, json_call(call));
+  gs_json_print(root);
+}
+
+void gs_report_csv(const gs_calls_t *set, int top) {
+  puts("entry,transa,transb,m,n,k,lda,ldb,ldc,ldd,a_type,b_type,c_type,d_type,compute,epilogue,batch_kind,"
+       "batch,"
+       "stride_a,stride_b,stride_c,stride_d,align,calls,served,captured,mean_us,gpu_us,kernel,main_reason");
+  const gs_call_t *call = set->calls;
+  for (int i = 0; call && i < top; i++, call = call->hh.next) {
+    char product[512], times[64] = ",";
+    gs_gemm_format(product, sizeof product, &call->gemm);
+    for (char *c = product; *c; c++)
+      if (*c == '\t') *c = ',';
+    if (call->timed) snprintf(times, sizeof times, "%.3f,%.3f", gs_call_mean_us(call), gs_call_us(call));
+    gs_reason_t reason = gs_call_reason(call);
+    printf("%s,%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%s,%s,%s\n", product, gs_call_count(call),
+           gs_call_served(call), call->captured, times, call->kernel,
+           reason == GS_REASON_COUNT ? "unknown" : gs_reason_names[reason]);
+  }
+}
