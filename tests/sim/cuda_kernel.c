@@ -1,0 +1,204 @@
+/* Stand-in libcuda: libraries, kernels, launches. A kernel is known by its id alone; what it computes is the
+ * C reference, and a launch that the real kernel could not survive is refused. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "driver.h"
+#include "reference.h"
+
+#define SMEM_DEFAULT (48 << 10)
+#define SMEM_MAX     (227 << 10)
+
+struct CUlib_st {
+  bool loaded;
+};
+
+/* A launch takes a CUkernel as its CUfunction: both point here. */
+struct CUkern_st {
+  char id[GS_KERNEL_ID_MAX];
+  gs_kernel_t kernel;
+  bool is_reference; /* ref_*: gs_params_t, int transa, int transb; D in double */
+  atomic_int smem;   /* allowed, bytes */
+  struct CUkern_st *next;
+};
+
+static CUkernel kernels; /* under driver_lock; one per id, kept for ever */
+static _Thread_local sim_launch_t last_launch;
+static _Thread_local bool launched;
+
+_Static_assert(sizeof(gs_params_t) <= sizeof last_launch.params,
+               "sim_launch_t.params must hold a gs_params_t");
+
+SIM_EXPORT int sim_last_launch(sim_launch_t *launch) {
+  *launch = last_launch;
+  return launched;
+}
+
+SIM_EXPORT CUresult cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_option *jit,
+                                      void **jit_values, unsigned jit_count, CUlibraryOption *options,
+                                      void **values, unsigned count) {
+  SIM_ENTER(library, code, jit, jit_values, jit_count, options, values, count);
+  DRIVER_TRY(driver_ready());
+  if (!code) return CUDA_ERROR_INVALID_VALUE;
+  CUlibrary made = calloc(1, sizeof *made);
+  if (!made) return CUDA_ERROR_OUT_OF_MEMORY;
+  made->loaded = true;
+  *library = made;
+  return CUDA_SUCCESS;
+}
+
+SIM_EXPORT CUresult cuLibraryUnload(CUlibrary library) {
+  SIM_ENTER(library);
+  if (!library) return CUDA_ERROR_INVALID_HANDLE;
+  free(library);
+  return CUDA_SUCCESS;
+}
+
+/* "ref_f16_f32": the types of A and B, and of C and the bias. */
+static bool parse_reference(const char *id, gs_kernel_t *kernel) {
+  for (int ab = 0; ab < GS_TYPE_COUNT; ab++)
+    for (int d = 0; d < GS_TYPE_COUNT; d++) {
+      char text[GS_KERNEL_ID_MAX];
+      snprintf(text, sizeof text, "ref_%s_%s", gs_type_names[ab], gs_type_names[d]);
+      if (strcmp(text, id)) continue;
+      *kernel = (gs_kernel_t){.ab_type = (uint8_t)ab, .d_type = (uint8_t)d};
+      return true;
+    }
+  return false;
+}
+
+static CUkernel kernel_make(const char *id) {
+  CUkernel made = calloc(1, sizeof *made);
+  if (!made) return NULL;
+  made->is_reference = parse_reference(id, &made->kernel);
+  if (!made->is_reference && !gs_kernel_parse(id, &made->kernel)) {
+    free(made);
+    return NULL;
+  }
+  snprintf(made->id, sizeof made->id, "%s", id);
+  atomic_store(&made->smem, SMEM_DEFAULT);
+  made->next = kernels;
+  return kernels = made;
+}
+
+SIM_EXPORT CUresult cuLibraryGetKernel(CUkernel *kernel, CUlibrary library, const char *id) {
+  SIM_ENTER(kernel, library, id);
+  DRIVER_TRY(driver_ready());
+  if (!library) return CUDA_ERROR_INVALID_HANDLE;
+  pthread_mutex_lock(&driver_lock);
+  CUkernel found = kernels;
+  while (found && strcmp(found->id, id)) found = found->next;
+  if (!found) found = kernel_make(id);
+  pthread_mutex_unlock(&driver_lock);
+  if (!found) return CUDA_ERROR_NOT_FOUND;
+  *kernel = found;
+  return CUDA_SUCCESS;
+}
+
+SIM_EXPORT CUresult cuKernelGetFunction(CUfunction *function, CUkernel kernel) {
+  SIM_ENTER(function, kernel);
+  DRIVER_TRY(driver_ready_with_context());
+  if (!kernel) return CUDA_ERROR_INVALID_HANDLE;
+  *function = (CUfunction)kernel;
+  return CUDA_SUCCESS;
+}
+
+SIM_EXPORT CUresult cuKernelSetAttribute(CUfunction_attribute attribute, int value, CUkernel kernel,
+                                         CUdevice device) {
+  SIM_ENTER(attribute, value, kernel, device);
+  DRIVER_TRY(driver_ready());
+  if (attribute != CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES || value < 0 || value > SMEM_MAX)
+    return CUDA_ERROR_INVALID_VALUE;
+  atomic_store(&kernel->smem, value);
+  return CUDA_SUCCESS;
+}
+
+SIM_EXPORT CUresult cuKernelGetAttribute(int *value, CUfunction_attribute attribute, CUkernel kernel,
+                                         CUdevice device) {
+  SIM_ENTER(value, attribute, kernel, device);
+  DRIVER_TRY(driver_ready());
+  switch (attribute) {
+  case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
+    *value = atomic_load(&kernel->smem);
+    break;
+  case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
+    *value = kernel->is_reference ? 1024 : 32 * kernel->kernel.warps;
+    break;
+  case CU_FUNC_ATTRIBUTE_BINARY_VERSION:
+    *value = 90;
+    break;
+  case CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES: /* no spills: there is no code */
+  case CU_FUNC_ATTRIBUTE_NUM_REGS:
+    *value = 0;
+    break;
+  default:
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  return CUDA_SUCCESS;
+}
+
+static void compute(const void *argument) {
+  if (!product_run(argument)) abort(); /* out of memory in a test */
+}
+
+static bool divides(uintptr_t unit, const void *base, int64_t ld, int64_t stride, cudaDataType_t type) {
+  return !(((uintptr_t)base | (uintptr_t)ld * value_bytes(type) | (uintptr_t)stride * value_bytes(type)) %
+           unit);
+}
+
+/* Addresses and columns as aligned as the kernel's vector loads and stores need them. */
+static bool is_aligned(const gs_kernel_t *k, const gs_params_t *params) {
+  product_t p = product_of_kernel(k, params, 1);
+  bool reads_ab = p.alpha != 0 || p.alpha_ptr, reads_c = p.beta != 0 || p.beta_ptr;
+  return divides(k->align, p.d, p.ldd, p.stride_d, p.d_type) &&
+         (!reads_ab || (divides(k->align, p.a, p.lda, p.stride_a, p.a_type) &&
+                        divides(k->align, p.b, p.ldb, p.stride_b, p.b_type))) &&
+         (!reads_c || divides(k->align, p.c, p.ldc, p.stride_c, p.c_type));
+}
+
+static CUresult check_launch(const struct CUkern_st *kernel, const sim_launch_t *launch,
+                             const gs_params_t *p) {
+  gs_gemm_t gemm = {.m = p->m, .n = p->n, .k = p->k, .batch = (int32_t)launch->grid[2]};
+  gs_launch_t want = gs_kernel_launch(&kernel->kernel, &gemm, p->split_k);
+  if (memcmp(want.grid, launch->grid, sizeof want.grid) || want.smem != launch->smem)
+    return CUDA_ERROR_INVALID_VALUE;
+  if (want.block != launch->block[0] || launch->block[1] != 1 || launch->block[2] != 1)
+    return CUDA_ERROR_INVALID_VALUE;
+  if (p->split_k < 1 || (p->split_k > 1 && !p->workspace) || p->raster < 1) return CUDA_ERROR_INVALID_VALUE;
+  return is_aligned(&kernel->kernel, p) ? CUDA_SUCCESS : CUDA_ERROR_MISALIGNED_ADDRESS;
+}
+
+static CUresult launch_kernel(struct CUkern_st *kernel, const sim_launch_t *launch, CUstream stream,
+                              void **args) {
+  const gs_params_t *p = args[0];
+  gs_kernel_t k = kernel->kernel;
+  if (launch->smem > (unsigned)atomic_load(&kernel->smem)) return CUDA_ERROR_INVALID_VALUE;
+  if (kernel->is_reference) {
+    k.transa = *(const int *)args[1] ? GS_OP_T : GS_OP_N;
+    k.transb = *(const int *)args[2] ? GS_OP_T : GS_OP_N;
+  } else {
+    DRIVER_TRY(check_launch(kernel, launch, p));
+  }
+  if (sim_nocompute()) return CUDA_SUCCESS;
+  product_t product = product_of_kernel(&k, p, launch->grid[2]);
+  if (kernel->is_reference) product.d_type = CUDA_R_64F;
+  return product_known(&product) ? sim_enqueue(stream, compute, &product, sizeof product)
+                                 : CUDA_ERROR_INVALID_VALUE;
+}
+
+SIM_EXPORT CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
+                                   unsigned block_x, unsigned block_y, unsigned block_z, unsigned smem,
+                                   CUstream stream, void **params, void **extra) {
+  SIM_ENTER(function, grid_x, grid_y, grid_z, block_x, block_y, block_z, smem, stream, params, extra);
+  DRIVER_TRY(driver_ready_with_context());
+  struct CUkern_st *kernel = (struct CUkern_st *)function;
+  if (!kernel) return CUDA_ERROR_INVALID_HANDLE;
+  if (!params || extra) return CUDA_ERROR_INVALID_VALUE;
+  last_launch = (sim_launch_t){
+      .grid = {grid_x, grid_y, grid_z}, .block = {block_x, block_y, block_z}, .smem = smem, .stream = stream};
+  memcpy(last_launch.id, kernel->id, sizeof kernel->id);
+  memcpy(last_launch.params, params[0], sizeof(gs_params_t));
+  launched = true;
+  return launch_kernel(kernel, &last_launch, stream, params);
+}

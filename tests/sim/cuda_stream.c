@@ -1,0 +1,301 @@
+/* Stand-in libcuda: streams (work runs at once, in order), events, captures and graphs. */
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "driver.h"
+
+struct CUevent_st {
+  atomic_ullong ns; /* CLOCK_MONOTONIC at the last record; 0: none */
+  atomic_bool captured;
+};
+
+static capture_t *captures; /* under driver_lock */
+static atomic_int capture_count;
+static _Thread_local CUstreamCaptureMode thread_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
+
+CUresult driver_unsafe(void) {
+  if (!atomic_load(&capture_count) || thread_mode == CU_STREAM_CAPTURE_MODE_RELAXED) return CUDA_SUCCESS;
+  CUresult result = CUDA_SUCCESS;
+  pthread_mutex_lock(&driver_lock);
+  for (capture_t *c = captures; c; c = c->next) {
+    bool of_all = c->mode == CU_STREAM_CAPTURE_MODE_GLOBAL && thread_mode == CU_STREAM_CAPTURE_MODE_GLOBAL;
+    bool of_mine = c->mode != CU_STREAM_CAPTURE_MODE_RELAXED && pthread_equal(c->owner, pthread_self());
+    if (!of_all && !of_mine) continue;
+    atomic_store(&c->invalid, true);
+    result = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+  }
+  pthread_mutex_unlock(&driver_lock);
+  return result;
+}
+
+CUresult driver_stream(CUstream handle, CUstream *stream) {
+  DRIVER_TRY(driver_ready());
+  bool special = !handle || handle == CU_STREAM_LEGACY || handle == CU_STREAM_PER_THREAD;
+  if (special) DRIVER_TRY(driver_ready_with_context());
+  *stream = !special                         ? handle
+            : handle == CU_STREAM_PER_THREAD ? &driver_current->per_thread
+                                             : &driver_current->legacy;
+  return CUDA_SUCCESS;
+}
+
+/* What the legacy stream answers while a stream that synchronises with it is capturing. */
+static CUresult check_legacy(CUstream stream) {
+  bool legacy = stream == &stream->context->legacy;
+  return legacy && atomic_load(&stream->context->captures) ? CUDA_ERROR_STREAM_CAPTURE_IMPLICIT
+                                                           : CUDA_SUCCESS;
+}
+
+static CUresult graph_add(CUgraph graph, sim_work_t *work, const void *argument, size_t bytes) {
+  if (graph->count == graph->room) {
+    size_t room = graph->room ? 2 * graph->room : 8;
+    node_t *nodes = realloc(graph->nodes, room * sizeof *nodes);
+    if (!nodes) return CUDA_ERROR_OUT_OF_MEMORY;
+    graph->nodes = nodes;
+    graph->room = room;
+  }
+  void *copy = malloc(bytes);
+  if (!copy) return CUDA_ERROR_OUT_OF_MEMORY;
+  memcpy(copy, argument, bytes);
+  graph->nodes[graph->count++] = (node_t){.work = work, .argument = copy, .bytes = bytes};
+  return CUDA_SUCCESS;
+}
+
+static void graph_clear(CUgraph graph) {
+  for (size_t i = 0; i < graph->count; i++) free(graph->nodes[i].argument);
+  free(graph->nodes);
+}
+
+SIM_EXPORT CUresult sim_enqueue(CUstream handle, sim_work_t *work, const void *argument, size_t bytes) {
+  CUstream stream;
+  DRIVER_TRY(driver_stream(handle, &stream));
+  DRIVER_TRY(check_legacy(stream));
+  capture_t *capture = atomic_load(&stream->capture);
+  if (capture && atomic_load(&capture->invalid)) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+  if (capture) return graph_add(capture->graph, work, argument, bytes);
+  work(argument);
+  return CUDA_SUCCESS;
+}
+
+SIM_EXPORT CUresult cuStreamCreate(CUstream *stream, unsigned flags) {
+  SIM_ENTER(stream, flags);
+  DRIVER_TRY(driver_ready_with_context());
+  CUstream made = calloc(1, sizeof *made);
+  if (!made) return CUDA_ERROR_OUT_OF_MEMORY;
+  made->context = driver_current;
+  made->id = driver_next_id();
+  made->flags = flags;
+  *stream = made;
+  return CUDA_SUCCESS;
+}
+
+SIM_EXPORT CUresult cuStreamDestroy(CUstream stream) {
+  SIM_ENTER(stream);
+  DRIVER_TRY(driver_ready());
+  if (!stream) return CUDA_ERROR_INVALID_HANDLE;
+  free(stream);
+  return CUDA_SUCCESS;
+}
+
+SIM_EXPORT CUresult cuStreamSynchronize(CUstream handle) {
+  SIM_ENTER(handle);
+  CUstream stream;
+  DRIVER_TRY(driver_stream(handle, &stream));
+  capture_t *capture = atomic_load(&stream->capture);
+  if (capture) atomic_store(&capture->invalid, true);
+  return capture ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : driver_unsafe();
+}
+
+SIM_EXPORT CUresult cuStreamGetCtx(CUstream handle, CUcontext *context) {
+  SIM_ENTER(handle, context);
+  CUstream stream;
+  DRIVER_TRY(driver_stream(handle, &stream));
+  *context = stream->context;
+  return CUDA_SUCCESS;
+}
+
+SIM_EXPORT CUresult cuStreamGetId(CUstream handle, unsigned long long *id) {
+  SIM_ENTER(handle, id);
+  CUstream stream;
+  DRIVER_TRY(driver_stream(handle, &stream));
+  *id = stream->id;
+  return CUDA_SUCCESS;
+}
+
+SIM_EXPORT CUresult cuStreamIsCapturing(CUstream handle, CUstreamCaptureStatus *status) {
+  SIM_ENTER(handle, status);
+  CUstream stream;
+  DRIVER_TRY(driver_stream(handle, &stream));
+  DRIVER_TRY(check_legacy(stream));
+  capture_t *capture = atomic_load(&stream->capture);
+  *status = !capture                         ? CU_STREAM_CAPTURE_STATUS_NONE
+            : atomic_load(&capture->invalid) ? CU_STREAM_CAPTURE_STATUS_INVALIDATED
+                                             : CU_STREAM_CAPTURE_STATUS_ACTIVE;
+  return CUDA_SUCCESS;
+}
+
+SIM_EXPORT CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode) {
+  SIM_ENTER(mode);
+  CUstreamCaptureMode previous = thread_mode;
+  thread_mode = *mode;
+  *mode = previous;
+  return CUDA_SUCCESS;
+}
+
+SIM_EXPORT CUresult cuStreamBeginCapture(CUstream handle, CUstreamCaptureMode mode) {
+  SIM_ENTER(handle, mode);
+  CUstream stream;
+  DRIVER_TRY(driver_stream(handle, &stream));
+  if (stream == &stream->context->legacy) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+  if (atomic_load(&stream->capture)) return CUDA_ERROR_ILLEGAL_STATE;
+  capture_t *capture = calloc(1, sizeof *capture);
+  CUgraph graph = calloc(1, sizeof *graph);
+  if (!capture || !graph) {
+    free(capture);
+    free(graph);
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  }
+  capture->graph = graph;
+  capture->mode = mode;
+  capture->owner = pthread_self();
+  pthread_mutex_lock(&driver_lock);
+  capture->next = captures;
+  captures = capture;
+  pthread_mutex_unlock(&driver_lock);
+  if (!(stream->flags & CU_STREAM_NON_BLOCKING)) atomic_fetch_add(&stream->context->captures, 1);
+  atomic_fetch_add(&capture_count, 1);
+  atomic_store(&stream->capture, capture);
+  return CUDA_SUCCESS;
+}
+
+SIM_EXPORT CUresult cuStreamEndCapture(CUstream handle, CUgraph *graph) {
+  SIM_ENTER(handle, graph);
+  CUstream stream;
+  DRIVER_TRY(driver_stream(handle, &stream));
+  *graph = NULL;
+  capture_t *capture = atomic_exchange(&stream->capture, NULL);
+  if (!capture) return CUDA_ERROR_ILLEGAL_STATE;
+  pthread_mutex_lock(&driver_lock);
+  capture_t **link = &captures;
+  while (*link != capture) link = &(*link)->next;
+  *link = capture->next;
+  pthread_mutex_unlock(&driver_lock);
+  if (!(stream->flags & CU_STREAM_NON_BLOCKING)) atomic_fetch_sub(&stream->context->captures, 1);
+  atomic_fetch_sub(&capture_count, 1);
+  bool invalid = atomic_load(&capture->invalid);
+  if (invalid) {
+    graph_clear(capture->graph);
+    free(capture->graph);
+  } else {
+    *graph = capture->graph;
+  }
+  free(capture);
+  return invalid ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED : CUDA_SUCCESS;
+}
+
+SIM_EXPORT CUresult cuGraphDestroy(CUgraph graph) {
+  SIM_ENTER(graph);
+  if (!graph) return CUDA_ERROR_INVALID_VALUE;
+  graph_clear(graph);
+  free(graph);
+  return CUDA_SUCCESS;
+}
+
+SIM_EXPORT CUresult cuGraphInstantiateWithFlags(CUgraphExec *exec, CUgraph graph, unsigned long long flags) {
+  SIM_ENTER(exec, graph, flags);
+  if (!graph) return CUDA_ERROR_INVALID_VALUE;
+  CUgraphExec made = calloc(1, sizeof *made);
+  if (!made) return CUDA_ERROR_OUT_OF_MEMORY;
+  for (size_t i = 0; i < graph->count; i++) {
+    const node_t *node = &graph->nodes[i];
+    CUresult result = graph_add(&made->graph, node->work, node->argument, node->bytes);
+    if (result != CUDA_SUCCESS) {
+      graph_clear(&made->graph);
+      free(made);
+      return result;
+    }
+  }
+  *exec = made;
+  return CUDA_SUCCESS;
+}
+
+SIM_EXPORT CUresult cuGraphExecDestroy(CUgraphExec exec) {
+  SIM_ENTER(exec);
+  if (!exec) return CUDA_ERROR_INVALID_VALUE;
+  graph_clear(&exec->graph);
+  free(exec);
+  return CUDA_SUCCESS;
+}
+
+SIM_EXPORT CUresult cuGraphLaunch(CUgraphExec exec, CUstream stream) {
+  SIM_ENTER(exec, stream);
+  for (size_t i = 0; i < exec->graph.count; i++) {
+    const node_t *node = &exec->graph.nodes[i];
+    DRIVER_TRY(sim_enqueue(stream, node->work, node->argument, node->bytes));
+  }
+  return CUDA_SUCCESS;
+}
+
+SIM_EXPORT CUresult cuEventCreate(CUevent *event, unsigned flags) {
+  SIM_ENTER(event, flags);
+  DRIVER_TRY(driver_ready_with_context());
+  *event = calloc(1, sizeof **event);
+  return *event ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+SIM_EXPORT CUresult cuEventDestroy(CUevent event) {
+  SIM_ENTER(event);
+  if (!event) return CUDA_ERROR_INVALID_HANDLE;
+  free(event);
+  return CUDA_SUCCESS;
+}
+
+SIM_EXPORT CUresult cuEventRecord(CUevent event, CUstream handle) {
+  SIM_ENTER(event, handle);
+  CUstream stream;
+  DRIVER_TRY(driver_stream(handle, &stream));
+  DRIVER_TRY(check_legacy(stream));
+  if (!event) return CUDA_ERROR_INVALID_HANDLE;
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  atomic_store(&event->captured, atomic_load(&stream->capture) != NULL);
+  atomic_store(&event->ns, (unsigned long long)now.tv_sec * 1000000000ull + (unsigned long long)now.tv_nsec);
+  return CUDA_SUCCESS;
+}
+
+static CUresult event_status(CUevent event) {
+  if (!event) return CUDA_ERROR_INVALID_HANDLE;
+  DRIVER_TRY(driver_unsafe());
+  return atomic_load(&event->captured) ? CUDA_ERROR_CAPTURED_EVENT : CUDA_SUCCESS;
+}
+
+SIM_EXPORT CUresult cuEventQuery(CUevent event) {
+  SIM_ENTER(event);
+  return event_status(event);
+}
+
+SIM_EXPORT CUresult cuEventSynchronize(CUevent event) {
+  SIM_ENTER(event);
+  return event_status(event);
+}
+
+static CUresult elapsed(float *ms, CUevent start, CUevent end) {
+  DRIVER_TRY(event_status(start));
+  DRIVER_TRY(event_status(end));
+  unsigned long long from = atomic_load(&start->ns), to = atomic_load(&end->ns);
+  if (!from || !to) return CUDA_ERROR_INVALID_HANDLE;
+  *ms = (float)((double)(long long)(to - from) * 1e-6);
+  return CUDA_SUCCESS;
+}
+
+SIM_EXPORT CUresult cuEventElapsedTime(float *ms, CUevent start, CUevent end) {
+  SIM_ENTER(ms, start, end);
+  return elapsed(ms, start, end);
+}
+
+/* The symbol of the driver's first ABI: the same arguments. */
+#undef cuEventElapsedTime
+SIM_EXPORT CUresult cuEventElapsedTime(float *ms, CUevent start, CUevent end) {
+  SIM_ENTER(ms, start, end);
+  return elapsed(ms, start, end);
+}

@@ -1,0 +1,76 @@
+/* Inside the stand-in libcuda.so.1: its objects. One lock guards the lists; handles are pointers to these. */
+#ifndef GS_SIM_DRIVER_H
+#define GS_SIM_DRIVER_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <cuda.h>
+
+#include "enqueue.h"
+#include "record.h"
+
+#define SIM_DEVICES_MAX 8
+
+typedef struct {
+  sim_work_t *work;
+  void *argument;
+  size_t bytes;
+} node_t;
+
+struct CUgraph_st {
+  node_t *nodes;
+  size_t count, room;
+};
+
+struct CUgraphExec_st {
+  struct CUgraph_st graph; /* a copy of its own */
+};
+
+typedef struct capture {
+  CUgraph graph;
+  CUstreamCaptureMode mode;
+  pthread_t owner;
+  atomic_bool invalid;
+  struct capture *next;
+} capture_t;
+
+struct CUstream_st {
+  CUcontext context;
+  unsigned long long id;
+  unsigned flags;
+  _Atomic(capture_t *) capture;
+};
+
+struct CUctx_st {
+  unsigned long long id;
+  CUdevice device;
+  int retained;              /* of a primary context */
+  atomic_int captures;       /* on streams that synchronise with the legacy one */
+  struct CUstream_st legacy; /* what the handles 0 and CU_STREAM_LEGACY mean */
+  struct CUstream_st per_thread;
+};
+
+extern pthread_mutex_t driver_lock;
+extern _Thread_local CUcontext driver_current;
+
+unsigned long long driver_next_id(void);
+/* CUDA_ERROR_NOT_INITIALIZED before cuInit, CUDA_ERROR_INVALID_CONTEXT where none is current. */
+CUresult driver_ready(void);
+CUresult driver_ready_with_context(void);
+/* The stream behind a handle, in the current context for the special ones. */
+CUresult driver_stream(CUstream handle, CUstream *stream);
+/* Calls that CUDA forbids while a capture is under way break that capture and fail. */
+CUresult driver_unsafe(void);
+
+sim_enqueue_t sim_enqueue;
+
+#define DRIVER_TRY(call)                                                                                     \
+  do {                                                                                                       \
+    CUresult try_result = (call);                                                                            \
+    if (try_result != CUDA_SUCCESS) return try_result;                                                       \
+  } while (0)
+
+#endif

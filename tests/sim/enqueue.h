@@ -1,0 +1,15 @@
+/* Between the stand-ins: how libcublas puts work on a stream of the stand-in driver. */
+#ifndef GS_SIM_ENQUEUE_H
+#define GS_SIM_ENQUEUE_H
+
+#include <stddef.h>
+
+#include <cuda.h>
+
+typedef void sim_work_t(const void *argument);
+
+/* Runs work(argument) now, or, where the stream is capturing, when the graph is launched: bytes of argument
+ * are copied. Exported by libcuda as sim_enqueue. */
+typedef CUresult sim_enqueue_t(CUstream stream, sim_work_t *work, const void *argument, size_t bytes);
+
+#endif

@@ -1,0 +1,121 @@
+#include "handle.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "enqueue.h"
+#include "record.h"
+
+/* From the stand-in driver, found as cuBLAS finds the real one. */
+static struct {
+  CUresult (*init)(unsigned);
+  CUresult (*current)(CUcontext *);
+  CUresult (*set_current)(CUcontext);
+  CUresult (*retain)(CUcontext *, CUdevice);
+  sim_enqueue_t *enqueue;
+} driver;
+
+static bool driver_found;
+static pthread_once_t driver_once = PTHREAD_ONCE_INIT;
+
+static void driver_find(void) {
+  void *handle = dlopen("libcuda.so.1", RTLD_NOW);
+  if (!handle) return;
+  driver.init = (CUresult(*)(unsigned))dlsym(handle, "cuInit");
+  driver.current = (CUresult(*)(CUcontext *))dlsym(handle, "cuCtxGetCurrent");
+  driver.set_current = (CUresult(*)(CUcontext))dlsym(handle, "cuCtxSetCurrent");
+  driver.retain = (CUresult(*)(CUcontext *, CUdevice))dlsym(handle, "cuDevicePrimaryCtxRetain");
+  driver.enqueue = (sim_enqueue_t *)dlsym(handle, "sim_enqueue");
+  driver_found = driver.init && driver.current && driver.set_current && driver.retain && driver.enqueue;
+}
+
+static bool driver_ready(void) {
+  pthread_once(&driver_once, driver_find);
+  return driver_found;
+}
+
+struct cublasContext *sim_handle_create(void) {
+  CUcontext context;
+  if (!driver_ready() || driver.init(0) != CUDA_SUCCESS) return NULL;
+  if (driver.current(&context) != CUDA_SUCCESS) return NULL;
+  if (!context && (driver.retain(&context, 0) != CUDA_SUCCESS || driver.set_current(context) != CUDA_SUCCESS))
+    return NULL;
+  struct cublasContext *handle = calloc(1, sizeof *handle);
+  if (handle) handle->atomics_mode = CUBLAS_ATOMICS_NOT_ALLOWED;
+  return handle;
+}
+
+static void compute(const void *product) {
+  if (!product_run(product)) abort(); /* out of memory in a test */
+}
+
+cublasStatus_t sim_product(CUstream stream, const product_t *product) {
+  if (sim_nocompute()) return CUBLAS_STATUS_SUCCESS;
+  if (!product_known(product)) return CUBLAS_STATUS_NOT_SUPPORTED;
+  if (!driver_ready()) return CUBLAS_STATUS_NOT_INITIALIZED;
+  CUresult result = driver.enqueue(stream, compute, product, sizeof *product);
+  return result == CUDA_SUCCESS ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_EXECUTION_FAILED;
+}
+
+void sim_version(int version[3]) {
+  version[0] = SIM_MAJOR;
+  version[1] = SIM_MAJOR == 12 ? 8 : 1;
+  version[2] = 0;
+  const char *text = getenv("SIM_CUBLAS_VERSION");
+  if (text) sscanf(text, "%d.%d.%d", &version[0], &version[1], &version[2]);
+}
+
+static const struct {
+  cublasStatus_t status;
+  const char *name, *text;
+} statuses[] = {
+#define STATUS(status, text)                                                                                 \
+  { status, #status, text }
+    STATUS(CUBLAS_STATUS_SUCCESS, "success"),
+    STATUS(CUBLAS_STATUS_NOT_INITIALIZED, "the library was not initialized"),
+    STATUS(CUBLAS_STATUS_ALLOC_FAILED, "the resource allocation failed"),
+    STATUS(CUBLAS_STATUS_INVALID_VALUE, "an unsupported value or parameter was passed to the function"),
+    STATUS(CUBLAS_STATUS_ARCH_MISMATCH, "the device lacks a needed feature"),
+    STATUS(CUBLAS_STATUS_MAPPING_ERROR, "an access to GPU memory space failed"),
+    STATUS(CUBLAS_STATUS_EXECUTION_FAILED, "the function failed to launch on the GPU"),
+    STATUS(CUBLAS_STATUS_INTERNAL_ERROR, "an internal operation failed"),
+    STATUS(CUBLAS_STATUS_NOT_SUPPORTED, "the functionality requested is not supported"),
+    STATUS(CUBLAS_STATUS_LICENSE_ERROR, "the license could not be checked"),
+#undef STATUS
+};
+
+const char *sim_status_name(cublasStatus_t status) {
+  for (size_t i = 0; i < sizeof statuses / sizeof *statuses; i++)
+    if (statuses[i].status == status) return statuses[i].name;
+  return "CUBLAS_STATUS_UNKNOWN";
+}
+
+const char *sim_status_text(cublasStatus_t status) {
+  for (size_t i = 0; i < sizeof statuses / sizeof *statuses; i++)
+    if (statuses[i].status == status) return statuses[i].text;
+  return "unknown error";
+}
+
+int sim_scale_type(cublasComputeType_t compute) {
+  switch (compute) {
+  case CUBLAS_COMPUTE_16F:
+  case CUBLAS_COMPUTE_16F_PEDANTIC:
+    return CUDA_R_16F;
+  case CUBLAS_COMPUTE_32F:
+  case CUBLAS_COMPUTE_32F_PEDANTIC:
+  case CUBLAS_COMPUTE_32F_FAST_16F:
+  case CUBLAS_COMPUTE_32F_FAST_16BF:
+  case CUBLAS_COMPUTE_32F_FAST_TF32:
+    return CUDA_R_32F;
+  case CUBLAS_COMPUTE_64F:
+  case CUBLAS_COMPUTE_64F_PEDANTIC:
+    return CUDA_R_64F;
+  case CUBLAS_COMPUTE_32I:
+  case CUBLAS_COMPUTE_32I_PEDANTIC:
+    return CUDA_R_32I;
+  default:
+    return -1;
+  }
+}

@@ -1,0 +1,78 @@
+#include "record.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
+static _Atomic(sim_function_t *) list;
+static bool nocompute;
+
+static _Thread_local struct {
+  sim_call_t calls[SIM_RECENT];
+  unsigned count;
+} recent;
+
+__attribute__((constructor)) static void read_environment(void) {
+  const char *text = getenv("SIM_NOCOMPUTE");
+  nocompute = text && *text == '1';
+}
+
+bool sim_nocompute(void) {
+  return nocompute;
+}
+
+/* name:nth=status, separated by commas; nth may be a star. */
+static void find_fault(sim_function_t *f) {
+  size_t length = strlen(f->name);
+  for (const char *item = getenv("SIM_FAIL"); item && *item;) {
+    if (!strncmp(item, f->name, length) && item[length] == ':') {
+      const char *nth = item + length + 1;
+      const char *status = strchr(nth, '=');
+      f->fail_at = *nth == '*' ? SIM_EVERY : strtoul(nth, NULL, 10);
+      f->fail_with = status ? atoi(status + 1) : 0;
+      return;
+    }
+    item = strchr(item, ',');
+    if (item) item++;
+  }
+}
+
+static void introduce(sim_function_t *f) {
+  pthread_mutex_lock(&list_lock);
+  if (!atomic_load(&f->known)) {
+    find_fault(f);
+    f->next = atomic_load(&list);
+    atomic_store(&list, f);
+    atomic_store(&f->known, true);
+  }
+  pthread_mutex_unlock(&list_lock);
+}
+
+int sim_enter(sim_function_t *f, int count, const uint64_t *args) {
+  if (!atomic_load_explicit(&f->known, memory_order_acquire)) introduce(f);
+  unsigned long nth = atomic_fetch_add_explicit(&f->calls, 1, memory_order_relaxed) + 1;
+  sim_call_t *call = &recent.calls[recent.count++ % SIM_RECENT];
+  call->function = f->name;
+  call->count = count;
+  memcpy(call->args, args, (size_t)count * sizeof *args);
+  return f->fail_at == nth || f->fail_at == SIM_EVERY ? f->fail_with : 0;
+}
+
+SIM_EXPORT uint64_t sim_calls(const char *function) {
+  for (sim_function_t *f = atomic_load(&list); f; f = f->next)
+    if (!strcmp(f->name, function)) return atomic_load(&f->calls);
+  return 0;
+}
+
+SIM_EXPORT int sim_recent(int back, sim_call_t *call) {
+  if (back < 0 || back >= SIM_RECENT || (unsigned)back >= recent.count) return 0;
+  *call = recent.calls[(recent.count - 1 - (unsigned)back) % SIM_RECENT];
+  return 1;
+}
+
+SIM_EXPORT int sim_last(const char *function, sim_call_t *call) {
+  for (int back = 0; sim_recent(back, call); back++)
+    if (!strcmp(call->function, function)) return 1;
+  return 0;
+}

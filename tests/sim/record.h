@@ -1,0 +1,45 @@
+/* Inside a stand-in: what every exported function does first. */
+#ifndef GS_SIM_RECORD_H
+#define GS_SIM_RECORD_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "sim.h"
+
+typedef struct sim_function {
+  const char *name;
+  atomic_bool known; /* in the list, its fault looked up */
+  atomic_ulong calls;
+  unsigned long fail_at; /* the nth call fails; 0: none, SIM_EVERY: each */
+  int fail_with;
+  struct sim_function *next;
+} sim_function_t;
+
+#define SIM_EVERY (~0ul)
+
+/* Counts and remembers a call; returns the status to return at once, or 0. */
+int sim_enter(sim_function_t *function, int count, const uint64_t *args);
+bool sim_nocompute(void);
+
+/* Each argument as a word, by the usual deferred expansion. */
+#define SIM_EXPAND(...)         SIM_EXPAND3(SIM_EXPAND3(SIM_EXPAND3(__VA_ARGS__)))
+#define SIM_EXPAND3(...)        SIM_EXPAND2(SIM_EXPAND2(SIM_EXPAND2(__VA_ARGS__)))
+#define SIM_EXPAND2(...)        SIM_EXPAND1(SIM_EXPAND1(SIM_EXPAND1(__VA_ARGS__)))
+#define SIM_EXPAND1(...)        __VA_ARGS__
+#define SIM_PARENTHESES         ()
+#define SIM_WORD(argument, ...) (uint64_t)(argument) __VA_OPT__(, SIM_WORD_AGAIN SIM_PARENTHESES(__VA_ARGS__))
+#define SIM_WORD_AGAIN()        SIM_WORD
+
+#define SIM_ENTER(...)                                                                                       \
+  do {                                                                                                       \
+    static sim_function_t sim_function = {.name = __func__};                                                 \
+    const uint64_t sim_args[] = {SIM_EXPAND(SIM_WORD(__VA_ARGS__))};                                         \
+    int sim_status = sim_enter(&sim_function, (int)(sizeof sim_args / sizeof *sim_args), sim_args);          \
+    if (sim_status) return sim_status;                                                                       \
+  } while (0)
+
+#define SIM_EXPORT __attribute__((visibility("default")))
+
+#endif

@@ -1,0 +1,42 @@
+/* What each stand-in (libcublas, libcublasLt, libcuda) remembers, for test programs: look the functions up by
+ * dlsym in the stand-in's own handle. Counts are of the process, the last calls are of the calling thread.
+ *
+ * The environment, read when a stand-in is mapped:
+ *   SIM_FAIL=cuLaunchKernel:3=700,cublasGemmEx:*=14   the third, and every, call returns that status at once
+ *   SIM_NOCOMPUTE=1        products return at once (to time what is around them)
+ *   SIM_GPU=name  SIM_DEVICES=2  SIM_CUBLAS_VERSION=13.0.2 */
+#ifndef GS_SIM_H
+#define GS_SIM_H
+
+#include <stdint.h>
+
+#define SIM_ARGS 24 /* words of the longest call: cublasGemmStridedBatchedEx has 23 */
+
+typedef struct {
+  const char *function; /* the symbol, as "cublasSgemm_v2" */
+  int count;
+  uint64_t args[SIM_ARGS]; /* as sent: pointers and enums as numbers, integers sign-extended */
+} sim_call_t;
+
+/* What cuLaunchKernel was last given, the parameters' bytes included. */
+typedef struct {
+  char id[64];
+  unsigned grid[3], block[3], smem;
+  void *stream;
+  unsigned char params[160]; /* a gs_params_t */
+} sim_launch_t;
+
+#define SIM_RECENT 16 /* calls that a thread can look back */
+
+typedef uint64_t sim_calls_t(const char *function); /* how many in this process */
+typedef int sim_last_t(const char *function,
+                       sim_call_t *call);             /* 1: found among this thread's recent calls */
+typedef int sim_recent_t(int back, sim_call_t *call); /* back = 0: the last one */
+typedef int sim_last_launch_t(sim_launch_t *launch);  /* libcuda: 1 when this thread launched */
+typedef int sim_last_algo_t(uint64_t algo[8]);        /* libcublasLt: 1 when cublasLtMatmul got one */
+
+extern sim_calls_t sim_calls;
+extern sim_last_t sim_last;
+extern sim_recent_t sim_recent;
+
+#endif
