@@ -20,7 +20,9 @@ static const struct {
 #undef GS_BUILTIN_TABLE
 };
 
-int gs_builtin_table_count(void) { return sizeof tables / sizeof *tables; }
+int gs_builtin_table_count(void) {
+  return sizeof tables / sizeof *tables;
+}
 
 const char *gs_builtin_table(int index, const char **name, size_t *length) {
   *name = tables[index].name;

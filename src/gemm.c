@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "gs_reason.h"
+#include "hash.h"
 
 #define X(name, text, ...) text,
 const char *const gs_type_names[GS_TYPE_COUNT] = {GS_TYPES(X)};
@@ -67,20 +68,10 @@ uint8_t gs_align_of(const gs_operands_t *o) {
   return (uint8_t)(bits & -bits);
 }
 
-/* Pairs of words, each pair multiplied by itself and the products added (the idea of XXH3): the
- * multiplications do not wait for each other. A product of 0 costs a collision, which comparing settles. */
 uint64_t gs_gemm_hash(const gs_gemm_t *g) {
-  enum { PAIRS = (sizeof *g + 15) / 16 };
-  uint64_t words[2 * PAIRS] = {0}, sum = 0;
+  uint64_t words[(sizeof *g + 15) / 16 * 2] = {0};
   memcpy(words, g, sizeof *g);
-  for (uint64_t i = 0; i < PAIRS; i++) {
-    uint64_t low = words[2 * i] ^ (4 * i + 1) * 0x9e3779b97f4a7c15u;
-    uint64_t high = words[2 * i + 1] ^ (4 * i + 3) * 0x9e3779b97f4a7c15u;
-    unsigned __int128 product = (unsigned __int128)low * high;
-    sum += (uint64_t)product ^ (uint64_t)(product >> 64);
-  }
-  sum ^= sum >> 29;
-  return sum ? sum : 1; /* 0 marks a free slot */
+  return gs_hash_words(words, sizeof words / sizeof *words);
 }
 
 /* The fields of a .calls line, in order: FIELD_NAME(member, names, count) or FIELD_INT(member, type). */
@@ -90,7 +81,8 @@ uint64_t gs_gemm_hash(const gs_gemm_t *g) {
   NAME(transb, gs_op_names, GS_OP_COUNT)                                                                     \
   INT(m)                                                                                                     \
   INT(n)                                                                                                     \
-  INT(k) INT(lda) INT(ldb) INT(ldc) INT(ldd) NAME(a_type, gs_type_names, GS_TYPE_COUNT)                      \
+  INT(k)                                                                                                     \
+  INT(lda) INT(ldb) INT(ldc) INT(ldd) NAME(a_type, gs_type_names, GS_TYPE_COUNT)                             \
       NAME(b_type, gs_type_names, GS_TYPE_COUNT) NAME(c_type, gs_type_names, GS_TYPE_COUNT)                  \
           NAME(d_type, gs_type_names, GS_TYPE_COUNT) NAME(compute, gs_compute_names, GS_COMPUTE_COUNT)       \
               NAME(epilogue, gs_epilogue_names, GS_EPILOGUE_COUNT)                                           \

@@ -1,0 +1,233 @@
+/* Floor 4. The exported cublas* symbols, and nothing else: each describes its call and lets dispatch decide.
+ */
+#include <string.h>
+
+#include "dispatch.h"
+#include "hash.h"
+#include "lt.h"
+#include "options.h"
+
+/* cuBLAS calls its own public functions (an int8 cublasGemmEx ends in cublasLtMatmul): inside a forwarded
+ * call nothing is counted or served. */
+static __thread int inside __attribute__((tls_model("initial-exec")));
+
+static bool passes(const void *handle) {
+  if (inside || !handle || gs_option(GS_OPT_OFF)) return true;
+  gs_dispatch_ready();
+  return false;
+}
+
+#define HOOK(name, parameters, arguments, describe)                                                          \
+  __attribute__((visibility("default"))) cublasStatus_t name parameters {                                    \
+    const gs_real_t *real = gs_real_of(__builtin_return_address(0));                                         \
+    if (!real || !real->name) return CUBLAS_STATUS_NOT_INITIALIZED;                                          \
+    if (passes(handle)) return real->name arguments;                                                         \
+    gs_call_t call = {.real = real, .algorithm = CUBLAS_GEMM_DEFAULT};                                       \
+    describe;                                                                                                \
+    if (gs_call_begin(&call)) return CUBLAS_STATUS_SUCCESS;                                                  \
+    inside++;                                                                                                \
+    cublasStatus_t status = real->name arguments;                                                            \
+    inside--;                                                                                                \
+    gs_call_end(&call);                                                                                      \
+    return status;                                                                                           \
+  }
+
+static void set_shape(gs_call_t *call, cublasHandle_t handle, gs_entry_t entry, cublasOperation_t transa,
+                      cublasOperation_t transb, int64_t m, int64_t n, int64_t k, int64_t lda, int64_t ldb,
+                      int64_t ldc) {
+  gs_gemm_t *g = &call->gemm;
+  call->handle = handle;
+  g->entry = (uint8_t)entry;
+  g->transa = (uint8_t)gs_op_of_cublas(transa), g->transb = (uint8_t)gs_op_of_cublas(transb);
+  g->m = m, g->n = n, g->k = k;
+  g->lda = lda, g->ldb = ldb, g->ldc = g->ldd = ldc;
+  g->batch = 1;
+}
+
+static void set_types(gs_gemm_t *g, cudaDataType a, cudaDataType b, cudaDataType c,
+                      cublasComputeType_t compute) {
+  g->a_type = (uint8_t)gs_type_of_cuda(a), g->b_type = (uint8_t)gs_type_of_cuda(b);
+  g->c_type = g->d_type = (uint8_t)gs_type_of_cuda(c);
+  g->compute = (uint8_t)gs_compute_of_cublas(compute);
+}
+
+static void set_operands(gs_call_t *call, const void *a, const void *b, void *c, const void *alpha,
+                         const void *beta) {
+  call->at = (gs_operands_t){.a = a, .b = b, .c = c, .d = c, .alpha = alpha, .beta = beta};
+  call->gemm.align = gs_align_of(&call->at);
+}
+
+static void set_batch(gs_gemm_t *g, gs_batch_t kind, int64_t batch) {
+  g->batch_kind = (uint8_t)kind;
+  g->batch = batch > INT32_MAX ? INT32_MAX : batch < 0 ? 0 : (int32_t)batch; /* 0 and less: cuBLAS answers */
+}
+
+static void set_strides(gs_gemm_t *g, long long a, long long b, long long c, int64_t batch) {
+  set_batch(g, GS_BATCH_STRIDED, batch);
+  g->stride_a = a, g->stride_b = b, g->stride_c = g->stride_d = c;
+}
+
+/* What every product with a handle has. */
+#define SHAPE_PARAMETERS(INT)                                                                                \
+  cublasHandle_t handle, cublasOperation_t transa, cublasOperation_t transb, INT m, INT n, INT k
+#define SHAPE_ARGUMENTS  handle, transa, transb, m, n, k
+#define SET_SHAPE(entry) set_shape(&call, handle, GS_ENTRY_##entry, transa, transb, m, n, k, lda, ldb, ldc)
+
+/* ---- served ---- */
+
+#define GEMM_EX(suffix, INT)                                                                                 \
+  HOOK(cublasGemmEx##suffix,                                                                                 \
+       (SHAPE_PARAMETERS(INT), const void *alpha, const void *A, cudaDataType Atype, INT lda, const void *B, \
+        cudaDataType Btype, INT ldb, const void *beta, void *C, cudaDataType Ctype, INT ldc,                 \
+        cublasComputeType_t compute, cublasGemmAlgo_t algo),                                                 \
+       (SHAPE_ARGUMENTS, alpha, A, Atype, lda, B, Btype, ldb, beta, C, Ctype, ldc, compute, algo), {         \
+         SET_SHAPE(GEMM_EX);                                                                                 \
+         set_types(&call.gemm, Atype, Btype, Ctype, compute);                                                \
+         set_operands(&call, A, B, C, alpha, beta);                                                          \
+         call.algorithm = algo;                                                                              \
+       })
+GEMM_EX(, int)
+GEMM_EX(_64, int64_t)
+
+#define GEMM_STRIDED_BATCHED_EX(suffix, INT)                                                                 \
+  HOOK(cublasGemmStridedBatchedEx##suffix,                                                                   \
+       (SHAPE_PARAMETERS(INT), const void *alpha, const void *A, cudaDataType Atype, INT lda,                \
+        long long int strideA, const void *B, cudaDataType Btype, INT ldb, long long int strideB,            \
+        const void *beta, void *C, cudaDataType Ctype, INT ldc, long long int strideC, INT batch,            \
+        cublasComputeType_t compute, cublasGemmAlgo_t algo),                                                 \
+       (SHAPE_ARGUMENTS, alpha, A, Atype, lda, strideA, B, Btype, ldb, strideB, beta, C, Ctype, ldc,         \
+        strideC, batch, compute, algo),                                                                      \
+       {                                                                                                     \
+         SET_SHAPE(GEMM_STRIDED_BATCHED_EX);                                                                 \
+         set_types(&call.gemm, Atype, Btype, Ctype, compute);                                                \
+         set_operands(&call, A, B, C, alpha, beta);                                                          \
+         set_strides(&call.gemm, strideA, strideB, strideC, batch);                                          \
+         call.algorithm = algo;                                                                              \
+       })
+GEMM_STRIDED_BATCHED_EX(, int)
+GEMM_STRIDED_BATCHED_EX(_64, int64_t)
+
+static void describe_lt(gs_call_t *call, cublasLtMatmulDesc_t desc, const cublasLtMatrixLayout_t layout[4],
+                        const gs_operands_t *at, const cublasLtMatmulAlgo_t *algo, cudaStream_t stream) {
+  call->at = *at;
+  call->stream = (CUstream)stream;
+  gs_lt_describe(call, desc, layout); /* adds the bias */
+  call->gemm.align = gs_align_of(&call->at);
+  if (algo) call->lt_algorithm = gs_hash_words((const uint64_t *)algo->data, sizeof algo->data / 8);
+}
+
+HOOK(cublasLtMatmul,
+     (cublasLtHandle_t handle, cublasLtMatmulDesc_t desc, const void *alpha, const void *A,
+      cublasLtMatrixLayout_t Adesc, const void *B, cublasLtMatrixLayout_t Bdesc, const void *beta,
+      const void *C, cublasLtMatrixLayout_t Cdesc, void *D, cublasLtMatrixLayout_t Ddesc,
+      const cublasLtMatmulAlgo_t *algo, void *workspace, size_t workspaceSizeInBytes, cudaStream_t stream),
+     (handle, desc, alpha, A, Adesc, B, Bdesc, beta, C, Cdesc, D, Ddesc, algo, workspace,
+      workspaceSizeInBytes, stream),
+     describe_lt(&call, desc, (cublasLtMatrixLayout_t[]){Adesc, Bdesc, Cdesc, Ddesc},
+                 &(gs_operands_t){.a = A, .b = B, .c = C, .d = D, .alpha = alpha, .beta = beta}, algo,
+                 stream))
+
+/* ---- typed: T is float, double or, for __half, void ---- */
+
+#define GEMM(name, suffix, INT, T, type, COMPUTE, entry)                                                     \
+  HOOK(name##suffix,                                                                                         \
+       (SHAPE_PARAMETERS(INT), const T *alpha, const T *A, INT lda, const T *B, INT ldb, const T *beta,      \
+        T *C, INT ldc),                                                                                      \
+       (SHAPE_ARGUMENTS, alpha, A, lda, B, ldb, beta, C, ldc), {                                             \
+         SET_SHAPE(entry);                                                                                   \
+         set_types(&call.gemm, type, type, type, COMPUTE);                                                   \
+         set_operands(&call, A, B, C, alpha, beta);                                                          \
+       })
+
+#define GEMM_BATCHED(name, suffix, INT, T, type, COMPUTE, entry)                                             \
+  HOOK(name##Batched##suffix,                                                                                \
+       (SHAPE_PARAMETERS(INT), const T *alpha, const T *const A[], INT lda, const T *const B[], INT ldb,     \
+        const T *beta, T *const C[], INT ldc, INT batch),                                                    \
+       (SHAPE_ARGUMENTS, alpha, A, lda, B, ldb, beta, C, ldc, batch), {                                      \
+         SET_SHAPE(entry##_BATCHED);                                                                         \
+         set_types(&call.gemm, type, type, type, COMPUTE);                                                   \
+         set_batch(&call.gemm, GS_BATCH_ARRAY, batch);                                                       \
+       })
+
+#define GEMM_STRIDED_BATCHED(name, suffix, INT, T, type, COMPUTE, entry)                                     \
+  HOOK(name##StridedBatched##suffix,                                                                         \
+       (SHAPE_PARAMETERS(INT), const T *alpha, const T *A, INT lda, long long int strideA, const T *B,       \
+        INT ldb, long long int strideB, const T *beta, T *C, INT ldc, long long int strideC, INT batch),     \
+       (SHAPE_ARGUMENTS, alpha, A, lda, strideA, B, ldb, strideB, beta, C, ldc, strideC, batch), {           \
+         SET_SHAPE(entry##_STRIDED_BATCHED);                                                                 \
+         set_types(&call.gemm, type, type, type, COMPUTE);                                                   \
+         set_operands(&call, A, B, C, alpha, beta);                                                          \
+         set_strides(&call.gemm, strideA, strideB, strideC, batch);                                          \
+       })
+
+#define TYPED(suffix, INT)                                                                                   \
+  GEMM(cublasHgemm, suffix, INT, void, CUDA_R_16F, CUBLAS_COMPUTE_16F, HGEMM)                                \
+  GEMM(cublasSgemm_v2, suffix, INT, float, CUDA_R_32F, CUBLAS_COMPUTE_32F, SGEMM)                            \
+  GEMM(cublasDgemm_v2, suffix, INT, double, CUDA_R_64F, CUBLAS_COMPUTE_64F, DGEMM)                           \
+  GEMM_BATCHED(cublasHgemm, suffix, INT, void, CUDA_R_16F, CUBLAS_COMPUTE_16F, HGEMM)                        \
+  GEMM_BATCHED(cublasSgemm, suffix, INT, float, CUDA_R_32F, CUBLAS_COMPUTE_32F, SGEMM)                       \
+  GEMM_BATCHED(cublasDgemm, suffix, INT, double, CUDA_R_64F, CUBLAS_COMPUTE_64F, DGEMM)                      \
+  GEMM_STRIDED_BATCHED(cublasHgemm, suffix, INT, void, CUDA_R_16F, CUBLAS_COMPUTE_16F, HGEMM)                \
+  GEMM_STRIDED_BATCHED(cublasSgemm, suffix, INT, float, CUDA_R_32F, CUBLAS_COMPUTE_32F, SGEMM)               \
+  GEMM_STRIDED_BATCHED(cublasDgemm, suffix, INT, double, CUDA_R_64F, CUBLAS_COMPUTE_64F, DGEMM)
+TYPED(, int)
+TYPED(_64, int64_t)
+
+/* ---- counted only ---- */
+
+#define SGEMM_EX(suffix, INT)                                                                                \
+  HOOK(cublasSgemmEx##suffix,                                                                                \
+       (SHAPE_PARAMETERS(INT), const float *alpha, const void *A, cudaDataType Atype, INT lda,               \
+        const void *B, cudaDataType Btype, INT ldb, const float *beta, void *C, cudaDataType Ctype,          \
+        INT ldc),                                                                                            \
+       (SHAPE_ARGUMENTS, alpha, A, Atype, lda, B, Btype, ldb, beta, C, Ctype, ldc), {                        \
+         SET_SHAPE(SGEMM_EX);                                                                                \
+         set_types(&call.gemm, Atype, Btype, Ctype, CUBLAS_COMPUTE_32F);                                     \
+         set_operands(&call, A, B, C, alpha, beta);                                                          \
+       })
+SGEMM_EX(, int)
+SGEMM_EX(_64, int64_t)
+
+#define GEMM_BATCHED_EX(suffix, INT)                                                                         \
+  HOOK(cublasGemmBatchedEx##suffix,                                                                          \
+       (SHAPE_PARAMETERS(INT), const void *alpha, const void *const A[], cudaDataType Atype, INT lda,        \
+        const void *const B[], cudaDataType Btype, INT ldb, const void *beta, void *const C[],               \
+        cudaDataType Ctype, INT ldc, INT batch, cublasComputeType_t compute, cublasGemmAlgo_t algo),         \
+       (SHAPE_ARGUMENTS, alpha, A, Atype, lda, B, Btype, ldb, beta, C, Ctype, ldc, batch, compute, algo), {  \
+         SET_SHAPE(GEMM_BATCHED_EX);                                                                         \
+         set_types(&call.gemm, Atype, Btype, Ctype, compute);                                                \
+         set_batch(&call.gemm, GS_BATCH_ARRAY, batch);                                                       \
+       })
+GEMM_BATCHED_EX(, int)
+GEMM_BATCHED_EX(_64, int64_t)
+
+/* Groups differ in shape: the first one stands for the call, all products of all groups are its batch. */
+#define GEMM_GROUPED_BATCHED_EX(suffix, INT)                                                                 \
+  static void describe_grouped##suffix(gs_call_t *call, cublasHandle_t handle,                               \
+                                       const cublasOperation_t *transa, const cublasOperation_t *transb,     \
+                                       const INT *m, const INT *n, const INT *k, const INT *lda,             \
+                                       const INT *ldb, const INT *ldc, INT groups, const INT *sizes) {       \
+    int64_t batch = 0;                                                                                       \
+    bool given = groups > 0 && transa && transb && m && n && k && lda && ldb && ldc && sizes;                \
+    for (INT i = 0; given && i < groups; i++) batch += sizes[i];                                             \
+    if (given)                                                                                               \
+      set_shape(call, handle, GS_ENTRY_GEMM_GROUPED_BATCHED_EX, transa[0], transb[0], m[0], n[0], k[0],      \
+                lda[0], ldb[0], ldc[0]);                                                                     \
+    else                                                                                                     \
+      set_shape(call, handle, GS_ENTRY_GEMM_GROUPED_BATCHED_EX, CUBLAS_OP_N, CUBLAS_OP_N, 0, 0, 0, 0, 0, 0); \
+    set_batch(&call->gemm, GS_BATCH_GROUPED, batch);                                                         \
+  }                                                                                                          \
+  HOOK(cublasGemmGroupedBatchedEx##suffix,                                                                   \
+       (cublasHandle_t handle, const cublasOperation_t transa[], const cublasOperation_t transb[],           \
+        const INT m[], const INT n[], const INT k[], const void *alpha, const void *const A[],               \
+        cudaDataType Atype, const INT lda[], const void *const B[], cudaDataType Btype, const INT ldb[],     \
+        const void *beta, void *const C[], cudaDataType Ctype, const INT ldc[], INT groups,                  \
+        const INT sizes[], cublasComputeType_t compute),                                                     \
+       (handle, transa, transb, m, n, k, alpha, A, Atype, lda, B, Btype, ldb, beta, C, Ctype, ldc, groups,   \
+        sizes, compute),                                                                                     \
+       {                                                                                                     \
+         describe_grouped##suffix(&call, handle, transa, transb, m, n, k, lda, ldb, ldc, groups, sizes);     \
+         set_types(&call.gemm, Atype, Btype, Ctype, compute);                                                \
+       })
+GEMM_GROUPED_BATCHED_EX(, int)
+GEMM_GROUPED_BATCHED_EX(_64, int64_t)

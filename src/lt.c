@@ -1,0 +1,351 @@
+#include "lt.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "hash.h"
+
+/* A descriptor is a plain value that begins with a 32-bit version, chosen by the size that its maker gave;
+ * some of its bytes stay as they were. What each version looks like is learnt from the library itself. */
+typedef struct {
+  uint32_t version;
+  uint32_t init_size; /* asking for this many bytes makes this version */
+  uint32_t words;     /* 8-byte words that the library writes */
+  uint64_t mask[32];  /* which bits it writes */
+} gs_form_t;
+
+#define FORMS_MAX   8
+#define WORDS_MAX   32                   /* of one object */
+#define KEY_WORDS   (WORDS_MAX + 4 * 16) /* of a descriptor and four layouts */
+#define MEMO_SIZE   1024
+#define MEMO_PROBES 8
+#define LEARN_FROM  8
+#define LEARN_UP_TO 512
+
+typedef struct {
+  gs_form_t desc[FORMS_MAX], layout[FORMS_MAX];
+  int desc_count, layout_count;
+  int bias_word; /* of a descriptor, where BIAS_POINTER lies; -1: not found, nothing is remembered */
+} gs_forms_t;
+
+/* What one set of descriptors asks; immutable once published, never freed. */
+typedef struct {
+  const gs_real_t *real;
+  uint64_t hash, key[KEY_WORDS];
+  gs_gemm_t gemm;
+  gs_reason_t refusal;
+  bool device_scalars;
+} gs_memo_t;
+
+static _Atomic(gs_forms_t *) forms_of_real[GS_REALS_MAX];
+static _Atomic(gs_memo_t *) memo[MEMO_SIZE];
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* ---- learning what descriptors look like ---- */
+
+static bool init_desc(const gs_real_t *real, void *object, size_t size) {
+  return real->cublasLtMatmulDescInit_internal(object, size, CUBLAS_COMPUTE_32F, CUDA_R_32F) ==
+         CUBLAS_STATUS_SUCCESS;
+}
+
+static bool init_layout(const gs_real_t *real, void *object, size_t size) {
+  return real->cublasLtMatrixLayoutInit_internal(object, size, CUDA_R_16F, 8, 8, 8) == CUBLAS_STATUS_SUCCESS;
+}
+
+/* Initialises over zeros and over ones: what is equal afterwards was written. */
+static int learn(const gs_real_t *real, bool (*init)(const gs_real_t *, void *, size_t), gs_form_t *forms) {
+  int count = 0;
+  for (uint32_t size = LEARN_FROM; size <= LEARN_UP_TO && count < FORMS_MAX; size += 8) {
+    uint64_t zeros[LEARN_UP_TO / 8] = {0}, ones[LEARN_UP_TO / 8];
+    memset(ones, 255, sizeof ones);
+    if (!init(real, zeros, size) || !init(real, ones, size)) continue;
+    gs_form_t form = {.init_size = size};
+    memcpy(&form.version, zeros, sizeof form.version);
+    for (uint32_t word = 0; word < WORDS_MAX; word++) {
+      form.mask[word] = ~(zeros[word] ^ ones[word]);
+      if (form.mask[word]) form.words = word + 1;
+    }
+    if (count && forms[count - 1].version == form.version) continue;
+    forms[count++] = form;
+  }
+  return count;
+}
+
+/* The word that changes, to the very value set, when the bias pointer is. */
+static int find_bias(const gs_real_t *real, const gs_form_t *form) {
+  uint64_t plain[LEARN_UP_TO / 8] = {0}, set[LEARN_UP_TO / 8] = {0}, mark = 0x1122334455667788u;
+  if (!init_desc(real, plain, form->init_size) || !init_desc(real, set, form->init_size)) return -1;
+  if (real->cublasLtMatmulDescSetAttribute((cublasLtMatmulDesc_t)(void *)set,
+                                           CUBLASLT_MATMUL_DESC_BIAS_POINTER, &mark,
+                                           sizeof mark) != CUBLAS_STATUS_SUCCESS)
+    return -1;
+  int found = -1;
+  for (int word = 0; word < (int)form->words; word++) {
+    if (plain[word] == set[word]) continue;
+    if (found >= 0 || set[word] != mark) return -1;
+    found = word;
+  }
+  return found;
+}
+
+static gs_forms_t *learn_forms(const gs_real_t *real) {
+  gs_forms_t *forms = calloc(1, sizeof *forms);
+  if (!forms) return NULL;
+  forms->desc_count = learn(real, init_desc, forms->desc);
+  forms->layout_count = learn(real, init_layout, forms->layout);
+  forms->bias_word = forms->desc_count ? find_bias(real, &forms->desc[0]) : -1;
+  for (int i = 1; i < forms->desc_count; i++)
+    if (find_bias(real, &forms->desc[i]) != forms->bias_word) forms->bias_word = -1;
+  return forms;
+}
+
+static const gs_forms_t *forms_of(const gs_real_t *real) {
+  gs_forms_t *forms = atomic_load_explicit(&forms_of_real[real->index], memory_order_acquire);
+  if (forms) return forms;
+  pthread_mutex_lock(&lock);
+  forms = atomic_load(&forms_of_real[real->index]);
+  if (!forms) atomic_store(&forms_of_real[real->index], forms = learn_forms(real));
+  pthread_mutex_unlock(&lock);
+  return forms;
+}
+
+static const gs_form_t *form_of(const gs_form_t *forms, int count, const void *object) {
+  uint32_t version;
+  memcpy(&version, object, sizeof version);
+  for (int i = 0; i < count; i++)
+    if (forms[i].version == version) return &forms[i];
+  return NULL;
+}
+
+/* ---- asking ---- */
+
+static bool same_where_written(const gs_form_t *form, const void *object, const uint64_t *normal) {
+  uint64_t words[WORDS_MAX], differ = 0;
+  memcpy(words, object, 8 * form->words);
+  for (uint32_t i = 0; i < form->words; i++) differ |= (words[i] ^ normal[i]) & form->mask[i];
+  return !differ;
+}
+
+static bool desc_get(const gs_real_t *real, cublasLtMatmulDesc_t desc, cublasLtMatmulDescAttributes_t id,
+                     void *value, size_t size) {
+  size_t written;
+  return real->cublasLtMatmulDescGetAttribute(desc, id, value, size, &written) == CUBLAS_STATUS_SUCCESS;
+}
+
+/* The attributes that kernels honour: id, type, member. Everything else must be as a fresh descriptor has
+ * it, known to this file or not: the caller's is compared with a fresh one that got these values. */
+#define DESC_ATTRIBUTES(X)                                                                                   \
+  X(POINTER_MODE, int32_t, pointer_mode)                                                                     \
+  X(TRANSA, int32_t, transa)                                                                                 \
+  X(TRANSB, int32_t, transb)                                                                                 \
+  X(EPILOGUE, int32_t, epilogue)                                                                             \
+  X(BIAS_POINTER, void *, bias)                                                                              \
+  X(BIAS_DATA_TYPE, int32_t, bias_type)
+
+typedef struct {
+#define X(id, type, member) type member;
+  DESC_ATTRIBUTES(X)
+#undef X
+  int32_t compute, scale;
+} gs_desc_t;
+
+static bool read_desc(const gs_real_t *real, cublasLtMatmulDesc_t desc, gs_desc_t *out) {
+  bool ok = desc_get(real, desc, CUBLASLT_MATMUL_DESC_COMPUTE_TYPE, &out->compute, sizeof out->compute) &&
+            desc_get(real, desc, CUBLASLT_MATMUL_DESC_SCALE_TYPE, &out->scale, sizeof out->scale);
+#define X(id, type, member)                                                                                  \
+  ok = ok && desc_get(real, desc, CUBLASLT_MATMUL_DESC_##id, &out->member, sizeof out->member);
+  DESC_ATTRIBUTES(X)
+#undef X
+  return ok;
+}
+
+static bool desc_is_plain(const gs_real_t *real, const gs_form_t *form, cublasLtMatmulDesc_t desc,
+                          const gs_desc_t *read) {
+  uint64_t normal[LEARN_UP_TO / 8] = {0};
+  cublasLtMatmulDesc_t fresh = (cublasLtMatmulDesc_t)(void *)normal;
+  if (real->cublasLtMatmulDescInit_internal(fresh, form->init_size, (cublasComputeType_t)read->compute,
+                                            (cudaDataType)read->scale) != CUBLAS_STATUS_SUCCESS)
+    return false;
+#define X(id, type, member)                                                                                  \
+  real->cublasLtMatmulDescSetAttribute(fresh, CUBLASLT_MATMUL_DESC_##id, &read->member, sizeof read->member);
+  DESC_ATTRIBUTES(X)
+#undef X
+  return same_where_written(form, desc, normal);
+}
+
+#define LAYOUT_ATTRIBUTES(X)                                                                                 \
+  X(TYPE, uint32_t, type)                                                                                    \
+  X(ROWS, uint64_t, rows)                                                                                    \
+  X(COLS, uint64_t, columns)                                                                                 \
+  X(LD, int64_t, ld)                                                                                         \
+  X(BATCH_COUNT, int32_t, batch)                                                                             \
+  X(STRIDED_BATCH_OFFSET, int64_t, stride)
+
+typedef struct {
+#define X(id, type, member) type member;
+  LAYOUT_ATTRIBUTES(X)
+#undef X
+} gs_layout_t;
+
+static bool read_layout(const gs_real_t *real, cublasLtMatrixLayout_t layout, gs_layout_t *out) {
+  size_t written;
+  bool ok = true;
+#define X(id, type, member)                                                                                  \
+  ok = ok && real->cublasLtMatrixLayoutGetAttribute(layout, CUBLASLT_MATRIX_LAYOUT_##id, &out->member,       \
+                                                    sizeof out->member, &written) == CUBLAS_STATUS_SUCCESS;
+  LAYOUT_ATTRIBUTES(X)
+#undef X
+  return ok;
+}
+
+static bool layout_is_plain(const gs_real_t *real, const gs_form_t *form, cublasLtMatrixLayout_t layout,
+                            const gs_layout_t *read) {
+  uint64_t normal[LEARN_UP_TO / 8] = {0};
+  cublasLtMatrixLayout_t fresh = (cublasLtMatrixLayout_t)(void *)normal;
+  if (real->cublasLtMatrixLayoutInit_internal(fresh, form->init_size, (cudaDataType)read->type, read->rows,
+                                              read->columns, read->ld) != CUBLAS_STATUS_SUCCESS)
+    return false;
+#define X(id, type, member)                                                                                  \
+  real->cublasLtMatrixLayoutSetAttribute(fresh, CUBLASLT_MATRIX_LAYOUT_##id, &read->member,                  \
+                                         sizeof read->member);
+  LAYOUT_ATTRIBUTES(X)
+#undef X
+  return same_where_written(form, layout, normal);
+}
+
+/* Shapes and types into the call; false where they do not fit each other (cuBLAS will say so). */
+static bool fill_gemm(gs_gemm_t *g, const gs_desc_t *desc, const gs_layout_t layout[4]) {
+  const gs_layout_t *a = &layout[0], *b = &layout[1], *c = &layout[2], *d = &layout[3];
+  bool ta = desc->transa != CUBLAS_OP_N, tb = desc->transb != CUBLAS_OP_N;
+  g->entry = GS_ENTRY_LT_MATMUL;
+  g->transa = gs_op_of_cublas(desc->transa), g->transb = gs_op_of_cublas(desc->transb);
+  g->a_type = gs_type_of_cuda((int)a->type), g->b_type = gs_type_of_cuda((int)b->type);
+  g->c_type = gs_type_of_cuda((int)c->type), g->d_type = gs_type_of_cuda((int)d->type);
+  g->compute = gs_compute_of_cublas(desc->compute);
+  g->epilogue = gs_epilogue_of_cublas(desc->epilogue);
+  g->m = (int64_t)d->rows, g->n = (int64_t)d->columns, g->k = (int64_t)(ta ? a->rows : a->columns);
+  g->lda = a->ld, g->ldb = b->ld, g->ldc = c->ld, g->ldd = d->ld;
+  g->batch = d->batch;
+  if (d->batch > 1) {
+    g->batch_kind = GS_BATCH_STRIDED;
+    g->stride_a = a->stride, g->stride_b = b->stride, g->stride_c = c->stride, g->stride_d = d->stride;
+  }
+  return (int64_t)(ta ? a->columns : a->rows) == g->m && (int64_t)(tb ? b->rows : b->columns) == g->n &&
+         (int64_t)(tb ? b->columns : b->rows) == g->k && c->rows == d->rows && c->columns == d->columns &&
+         a->batch == d->batch && b->batch == d->batch && c->batch == d->batch;
+}
+
+/* Scalars of the type that the compute type implies, in host memory or one value each on the device. */
+static bool plain_scalars(const gs_desc_t *desc) {
+  bool natural = (desc->compute == CUBLAS_COMPUTE_32F && desc->scale == CUDA_R_32F) ||
+                 (desc->compute == CUBLAS_COMPUTE_16F && desc->scale == CUDA_R_16F);
+  return natural && (desc->pointer_mode == CUBLASLT_POINTER_MODE_HOST ||
+                     desc->pointer_mode == CUBLASLT_POINTER_MODE_DEVICE);
+}
+
+static bool has_bias(const gs_gemm_t *g) {
+  return g->epilogue == GS_EPILOGUE_BIAS || g->epilogue == GS_EPILOGUE_RELU_BIAS ||
+         g->epilogue == GS_EPILOGUE_GELU_BIAS;
+}
+
+static void ask(gs_memo_t *entry, const gs_forms_t *forms, cublasLtMatmulDesc_t desc,
+                const cublasLtMatrixLayout_t layout[4]) {
+  gs_desc_t read = {0};
+  gs_layout_t layouts[4];
+  const gs_real_t *real = entry->real;
+  const gs_form_t *form = form_of(forms->desc, forms->desc_count, desc);
+  bool plain = form && read_desc(real, desc, &read) && desc_is_plain(real, form, desc, &read);
+  for (int i = 0; i < 4; i++) {
+    const gs_form_t *layout_form = form_of(forms->layout, forms->layout_count, layout[i]);
+    memset(&layouts[i], 0, sizeof layouts[i]);
+    plain &= layout_form && read_layout(real, layout[i], &layouts[i]) &&
+             layout_is_plain(real, layout_form, layout[i], &layouts[i]);
+  }
+  bool fits = fill_gemm(&entry->gemm, &read, layouts);
+  entry->device_scalars = read.pointer_mode == CUBLASLT_POINTER_MODE_DEVICE;
+  bool bias = has_bias(&entry->gemm);
+  if (!plain)
+    entry->refusal = GS_REASON_ATTRIBUTE;
+  else if (!fits)
+    entry->refusal = GS_REASON_DEGENERATE;
+  else if (entry->gemm.epilogue == GS_EPILOGUE_OTHER)
+    entry->refusal = GS_REASON_EPILOGUE;
+  else if (bias &&
+           (!read.bias || (read.bias_type >= 0 && gs_type_of_cuda(read.bias_type) != entry->gemm.d_type)))
+    entry->refusal = GS_REASON_EPILOGUE;
+  else if (!plain_scalars(&read))
+    entry->refusal = GS_REASON_SCALARS;
+}
+
+/* ---- remembering ---- */
+
+/* The written bits of all five objects, with of the bias pointer only whether there is one. */
+static bool make_key(const gs_forms_t *forms, cublasLtMatmulDesc_t desc,
+                     const cublasLtMatrixLayout_t layout[4], uint64_t key[KEY_WORDS], const void **bias) {
+  const gs_form_t *form = form_of(forms->desc, forms->desc_count, desc);
+  uint32_t at = 0;
+  if (!form || forms->bias_word < 0) return false;
+  memcpy(key, desc, 8 * form->words);
+  memcpy(bias, &key[forms->bias_word], sizeof *bias);
+  for (; at < form->words; at++) key[at] &= form->mask[at];
+  key[forms->bias_word] = *bias != NULL;
+  for (int i = 0; i < 4; i++) {
+    form = form_of(forms->layout, forms->layout_count, layout[i]);
+    if (!form || at + form->words > KEY_WORDS) return false;
+    memcpy(&key[at], layout[i], 8 * form->words);
+    for (uint32_t word = 0; word < form->words; word++) key[at + word] &= form->mask[word];
+    at += form->words;
+  }
+  memset(&key[at], 0, 8 * (KEY_WORDS - at));
+  return true;
+}
+
+static gs_memo_t *recall(const gs_real_t *real, uint64_t hash, const uint64_t key[KEY_WORDS]) {
+  for (unsigned probe = 0; probe < MEMO_PROBES; probe++) {
+    gs_memo_t *entry = atomic_load_explicit(&memo[(hash + probe) % MEMO_SIZE], memory_order_acquire);
+    if (!entry) return NULL;
+    if (entry->hash == hash && entry->real == real && memcmp(entry->key, key, sizeof entry->key) == 0)
+      return entry;
+  }
+  return NULL;
+}
+
+/* Where no place is free near the hash the answer is simply not kept. */
+static void remember(const gs_memo_t *fresh) {
+  gs_memo_t *copy = malloc(sizeof *copy);
+  if (!copy) return;
+  *copy = *fresh;
+  for (unsigned probe = 0; probe < MEMO_PROBES; probe++) {
+    gs_memo_t *none = NULL;
+    if (atomic_compare_exchange_strong(&memo[(fresh->hash + probe) % MEMO_SIZE], &none, copy)) return;
+  }
+  free(copy);
+}
+
+void gs_lt_describe(gs_call_t *call, cublasLtMatmulDesc_t desc, const cublasLtMatrixLayout_t layout[4]) {
+  call->gemm.entry = GS_ENTRY_LT_MATMUL;
+  call->gemm.batch = 1;
+  call->refusal = GS_REASON_DEGENERATE;
+  if (!desc || !layout[0] || !layout[1] || !layout[2] || !layout[3]) return;
+  const gs_forms_t *forms = forms_of(call->real);
+  if (!forms) return;
+  gs_memo_t fresh = {.real = call->real}, *entry = NULL;
+  bool keyed = make_key(forms, desc, layout, fresh.key, &call->at.bias);
+  if (keyed) {
+    fresh.hash = gs_hash_words(fresh.key, KEY_WORDS);
+    entry = recall(call->real, fresh.hash, fresh.key);
+  }
+  if (!entry) {
+    ask(entry = &fresh, forms, desc, layout);
+    if (!keyed)
+      desc_get(call->real, desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &call->at.bias, sizeof call->at.bias);
+    else
+      remember(&fresh);
+  }
+  call->gemm = entry->gemm;
+  call->device_scalars = entry->device_scalars;
+  call->refusal = entry->refusal;
+  if (!has_bias(&call->gemm)) call->at.bias = NULL;
+}

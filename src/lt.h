@@ -1,0 +1,12 @@
+/* Floor 3. cublasLtMatmul's opaque descriptors: what do they ask? The answer is remembered by the
+ * descriptors' own bytes, since asking costs half a microsecond. */
+#ifndef GS_LT_H
+#define GS_LT_H
+
+#include "dispatch.h"
+
+/* Fills in call->gemm (but its alignment), at.bias, device_scalars and, where kernels cannot do what is
+ * asked, refusal. The descriptors stay the caller's and are only read. */
+void gs_lt_describe(gs_call_t *call, cublasLtMatmulDesc_t desc, const cublasLtMatrixLayout_t layout[4]);
+
+#endif
