@@ -27,6 +27,14 @@ static void add_counts(uint64_t calls[GS_REASON_COUNT], const gs_counts_t shard[
     for (int r = 0; r < GS_REASON_COUNT; r++) calls[r] += shard[s].calls[r];
 }
 
+/* Text from a file that anyone may have written: ended, and nothing a terminal would act on. */
+static void copy_text(char *to, const char *from, size_t size) {
+  memcpy(to, from, size);
+  to[size - 1] = 0;
+  for (; *to; to++)
+    if (*to < ' ' || *to > '~') *to = '?';
+}
+
 static void add_slot(gs_calls_t *set, const gs_slot_t *slot) {
   gs_call_t *call = gs_calls_entry(set, &slot->gemm), one = {.captured = slot->captured};
   add_counts(one.calls, slot->shard);
@@ -42,8 +50,7 @@ static void add_slot(gs_calls_t *set, const gs_slot_t *slot) {
     call->timed_us += (double)timed * (double)slot->sampled_ns / 1e3 / (double)slot->samples;
   }
   if (slot->kernel[0] && (!call->kernel[0] || served > call->kernel_calls)) {
-    memcpy(call->kernel, slot->kernel, sizeof call->kernel);
-    call->kernel[sizeof call->kernel - 1] = 0;
+    copy_text(call->kernel, slot->kernel, sizeof call->kernel);
     call->kernel_calls = served;
   }
 }
@@ -51,9 +58,9 @@ static void add_slot(gs_calls_t *set, const gs_slot_t *slot) {
 static void describe(gs_calls_t *set, const gs_histogram_file_t *h) {
   set->active++;
   if (h->last_call_ns > h->first_call_ns) set->window_s += (double)(h->last_call_ns - h->first_call_ns) / 1e9;
-  snprintf(set->program, sizeof set->program, "%.*s", (int)sizeof h->program, h->program);
-  snprintf(set->gpu, sizeof set->gpu, "%.*s", (int)sizeof h->gpu, h->gpu);
-  snprintf(set->table, sizeof set->table, "%.*s", (int)sizeof h->table, h->table);
+  copy_text(set->program, h->program, sizeof set->program);
+  copy_text(set->gpu, h->gpu, sizeof set->gpu);
+  copy_text(set->table, h->table, sizeof set->table);
   for (int i = 0; i < 3; i++) set->cublas[i] = h->cublas[i];
 }
 

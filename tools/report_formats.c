@@ -33,7 +33,7 @@ void gs_report_text(const gs_calls_t *set, int top) {
   char line[512];
   gs_ceiling_format(line, sizeof line, &ceiling, &totals);
   printf("%s\n", line);
-  gs_totals_print(stdout, "", &totals);
+  gs_totals_print(stdout, "", &totals, GS_REASON_COUNT);
   if (set->active)
     printf("%d of %d processes called products; the last: %s on %s, cuBLAS %d.%d.%d, table %s\n", set->active,
            set->processes, set->program, set->gpu[0] ? set->gpu : "an unknown GPU", set->cublas[0],
@@ -59,14 +59,14 @@ static cJSON *json_call(const gs_call_t *call) {
 #define INT(member)         cJSON_AddNumberToObject(object, #member, (double)g->member);
   NAME(entry, gs_entry_names)
   NAME(transa, gs_op_names)
-  NAME(transb, gs_op_names) INT(m) INT(n) INT(k) INT(lda) INT(ldb) INT(ldc) INT(ldd)
-      NAME(a_type, gs_type_names) NAME(b_type, gs_type_names) NAME(c_type, gs_type_names)
-          NAME(d_type, gs_type_names) NAME(compute, gs_compute_names) NAME(epilogue, gs_epilogue_names)
-              NAME(batch_kind, gs_batch_names) INT(batch) INT(stride_a) INT(stride_b) INT(stride_c)
-                  INT(stride_d) INT(align)
+  NAME(transb, gs_op_names)
+  INT(m) INT(n) INT(k) INT(lda) INT(ldb) INT(ldc) INT(ldd) NAME(a_type, gs_type_names)
+      NAME(b_type, gs_type_names) NAME(c_type, gs_type_names) NAME(d_type, gs_type_names)
+          NAME(compute, gs_compute_names) NAME(epilogue, gs_epilogue_names) NAME(batch_kind, gs_batch_names)
+              INT(batch) INT(stride_a) INT(stride_b) INT(stride_c) INT(stride_d) INT(align)
 #undef NAME
 #undef INT
-                      cJSON_AddNumberToObject(object, "calls", (double)gs_call_count(call));
+                  cJSON_AddNumberToObject(object, "calls", (double)gs_call_count(call));
   cJSON_AddNumberToObject(object, "served", (double)gs_call_served(call));
   cJSON_AddNumberToObject(object, "captured", (double)call->captured);
   add_number(object, "mean_us", gs_call_mean_us(call), call->timed);

@@ -92,7 +92,7 @@ int gs_reasons_by_count(const gs_totals_t *t, gs_reason_t order[GS_REASON_COUNT]
   return count;
 }
 
-void gs_totals_print(FILE *file, const char *prefix, const gs_totals_t *t) {
+void gs_totals_print(FILE *file, const char *prefix, const gs_totals_t *t, int most_reasons) {
   gs_reason_t order[GS_REASON_COUNT];
   int reasons = gs_reasons_by_count(t, order);
   char time[64] = "GPU time unknown";
@@ -104,7 +104,7 @@ void gs_totals_print(FILE *file, const char *prefix, const gs_totals_t *t) {
   if (t->captured)
     fprintf(file, "%s%" PRIu64 " of them were captured into CUDA graphs; how often those ran is unknown\n",
             prefix, t->captured);
-  for (int i = 0; i < reasons; i++)
+  for (int i = 0; i < reasons && i < most_reasons; i++)
     fprintf(file, "%sforwarded %" PRIu64 " (%.1f%%) %s: %s\n", prefix, t->by_reason[order[i]],
             percent((double)t->by_reason[order[i]], (double)t->calls), gs_reason_names[order[i]],
             gs_reason_texts[order[i]]);

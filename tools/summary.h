@@ -36,8 +36,9 @@ void gs_ceiling_format(char *buffer, size_t size, const gs_ceiling_t *ceiling, c
 /* Reasons other than SERVED with at least one call, most frequent first; returns how many. */
 int gs_reasons_by_count(const gs_totals_t *totals, gs_reason_t order[GS_REASON_COUNT]);
 
-/* Prints totals: what was seen, what was served, why the rest was not, each line after prefix. */
-void gs_totals_print(FILE *file, const char *prefix, const gs_totals_t *totals);
+/* Prints totals: what was seen, what was served, and the most frequent reasons why the rest was not, each
+ * line after prefix. */
+void gs_totals_print(FILE *file, const char *prefix, const gs_totals_t *totals, int most_reasons);
 /* Who computed the shape and why: "mma_f16_...", "library: no_row", both where both did. */
 void gs_call_verdict(char *buffer, size_t size, const gs_call_t *call);
 
