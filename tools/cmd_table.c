@@ -1,0 +1,170 @@
+/* gemmshim table: checks or shows a table of tuned kernels. */
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "gs_table.h"
+#include "json.h"
+#include "tools.h"
+
+static const char help[] =
+    "usage: gemmshim table check FILE\n"
+    "       gemmshim table show [--json] [FILE|NAME]\n\n"
+    "check says every fault of a table as file:line: what, why, what to do; then how many rows are fine, how "
+    "many are\n"
+    "refused, and for which GPU and cuBLAS they are proven. show prints a table, or a built-in one by its "
+    "name; without\n"
+    "an argument it lists the built-in ones.\n\n"
+    "exit status: 0 fine; 1 a row or the file is refused; 2 bad usage; 3 there is no such file or table\n"
+    "example: gemmshim table check ~/.config/gemmshim/nvidia-h200.table\n";
+
+enum { JSON = 256 };
+static const struct option options[] = {
+    {"json", no_argument, NULL, JSON},
+    {"help", no_argument, NULL, 'h'},
+    {0},
+};
+
+static void print_line(void *context, const char *line) {
+  fprintf(context, "%s\n", line);
+}
+
+/* A file, or else a built-in table of that name; faults go to the stream. */
+static int load(const char *name, FILE *faults, gs_table_t **table) {
+  for (int i = 0; !strchr(name, '/') && i < gs_builtin_table_count(); i++) {
+    const char *builtin;
+    size_t length;
+    const char *text = gs_builtin_table(i, &builtin, &length);
+    if (strcmp(builtin, name) == 0 && access(name, F_OK) != 0)
+      return gs_table_parse(text, length, name, print_line, faults, table) == GS_OK ? GS_EXIT_OK
+                                                                                    : GS_EXIT_FALSE;
+  }
+  if (access(name, F_OK) != 0) {
+    gs_say("%s: %s, and no built-in table has that name: `gemmshim table show` lists them", name,
+           strerror(errno));
+    return GS_EXIT_MACHINE;
+  }
+  return gs_table_load(name, print_line, faults, table) == GS_OK ? GS_EXIT_OK : GS_EXIT_FALSE;
+}
+
+static int check(const char *name) {
+  gs_table_t *table = NULL;
+  int status = load(name, stdout, &table);
+  if (status == GS_EXIT_FALSE) printf("%s: refused\n", name);
+  if (status != GS_EXIT_OK) return status;
+  const gs_table_header_t *h = gs_table_header(table);
+  int refused = gs_table_refused(table), proven = 0;
+  for (int i = 0; i < gs_table_rows(table); i++)
+    proven += gs_row_proven(h, gs_table_row(table, i), h->cublas);
+  printf("%s: %d rows fine, %d refused; %d proven on %s with cuBLAS %d.%d.%d%s\n", name, gs_table_rows(table),
+         refused, proven, h->gpu, h->cublas[0], h->cublas[1], h->cublas[2],
+         h->predicted ? " (predicted: none was measured)" : "");
+  gs_table_free(table);
+  return refused ? GS_EXIT_FALSE : GS_EXIT_OK;
+}
+
+static void show_text(const gs_table_t *table) {
+  char line[1024];
+  gs_table_header_format(line, sizeof line, gs_table_header(table));
+  fputs(line, stdout);
+  if (*line && line[strlen(line) - 1] != '\n') putchar('\n');
+  for (int i = 0; i < gs_table_rows(table); i++) {
+    gs_row_format(line, sizeof line, gs_table_row(table, i));
+    puts(line);
+  }
+}
+
+static cJSON *json_row(const gs_table_header_t *header, const gs_row_t *row) {
+  cJSON *object = cJSON_CreateObject();
+  char kernel[GS_KERNEL_ID_MAX];
+  gs_kernel_format(kernel, sizeof kernel, &row->kernel);
+#define NAME(member, names) cJSON_AddStringToObject(object, #member, names[row->key.member]);
+#define NUMBER(name, value) cJSON_AddNumberToObject(object, name, (double)(value));
+  NAME(transa, gs_op_names)
+  NAME(transb, gs_op_names)
+  NAME(ab_type, gs_type_names)
+  NAME(d_type, gs_type_names)
+  NAME(compute, gs_compute_names)
+  NAME(epilogue, gs_epilogue_names)
+  NAME(batch_kind, gs_batch_names)
+  NUMBER("m", row->key.m)
+  NUMBER("k", row->key.k)
+  NUMBER("n_lo", row->n_lo)
+  NUMBER("n_hi", row->n_hi)
+  NUMBER("split_k", row->split_k)
+  NUMBER("raster", row->raster)
+  NUMBER("us", row->us)
+  NUMBER("library_us", row->library_us)
+  NUMBER("wall_us", row->wall_us)
+  NUMBER("library_wall_us", row->library_wall_us)
+  NUMBER("line", row->line)
+#undef NAME
+#undef NUMBER
+  cJSON_AddStringToObject(object, "kernel", kernel);
+  cJSON_AddBoolToObject(object, "proven", gs_row_proven(header, row, header->cublas));
+  return object;
+}
+
+static void show_json(const gs_table_t *table) {
+  const gs_table_header_t *h = gs_table_header(table);
+  cJSON *root = cJSON_CreateObject();
+  cJSON_AddStringToObject(root, "gpu", h->gpu);
+  cJSON_AddStringToObject(root, "arch", h->arch);
+  cJSON_AddNumberToObject(root, "sms", h->sms);
+  cJSON_AddItemToObject(root, "cublas", cJSON_CreateIntArray(h->cublas, 3));
+  cJSON_AddStringToObject(root, "method", h->method);
+  cJSON_AddStringToObject(root, "date", h->date);
+  cJSON_AddBoolToObject(root, "predicted", h->predicted);
+  cJSON_AddNumberToObject(root, "refused", gs_table_refused(table));
+  cJSON *rows = cJSON_AddArrayToObject(root, "rows");
+  for (int i = 0; i < gs_table_rows(table); i++)
+    cJSON_AddItemToArray(rows, json_row(h, gs_table_row(table, i)));
+  gs_json_print(root);
+}
+
+static int show(const char *name, bool json) {
+  gs_table_t *table = NULL;
+  int status = load(name, stderr, &table);
+  if (status != GS_EXIT_OK) return status;
+  json ? show_json(table) : show_text(table);
+  status = gs_table_refused(table) ? GS_EXIT_FALSE : GS_EXIT_OK;
+  gs_table_free(table);
+  return status;
+}
+
+static int list(bool json) {
+  cJSON *names = cJSON_CreateArray();
+  for (int i = 0; i < gs_builtin_table_count(); i++) {
+    const char *name;
+    size_t length;
+    gs_builtin_table(i, &name, &length);
+    cJSON_AddItemToArray(names, cJSON_CreateString(name));
+    if (!json) puts(name);
+  }
+  if (json)
+    gs_json_print(names);
+  else
+    cJSON_Delete(names);
+  return GS_EXIT_OK;
+}
+
+int gs_cmd_table(int argc, char **argv) {
+  bool json = false;
+  for (int c; (c = getopt_long(argc, argv, ":h", options, NULL)) != -1;) switch (c) {
+    case JSON:
+      json = true;
+      break;
+    case 'h':
+      return gs_help(help);
+    default:
+      return gs_usage_option(argv, c);
+    }
+  const char *action = optind < argc ? argv[optind] : "", *name = optind + 1 < argc ? argv[optind + 1] : NULL;
+  if (optind + 2 < argc) return gs_usage(argv, "\"%s\": one table at a time", argv[optind + 2]);
+  if (!strcmp(action, "show")) return name ? show(name, json) : list(json);
+  if (strcmp(action, "check")) return gs_usage(argv, "\"%s\": check or show", action);
+  if (json) return gs_usage(argv, "check has no --json");
+  return name ? check(name) : gs_usage(argv, "check: no table given");
+}
