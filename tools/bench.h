@@ -1,0 +1,76 @@
+/* The measuring core. Contenders for one product (our kernels, cublasGemmEx, cuBLASLt's candidates) are timed
+ * interleaved, in random order, on random operands.
+ *   gpu clock   time per call inside a replayed CUDA graph whose calls go round copies of the operands that
+ *               take 3 times the L2 cache in all, so that weights come from memory
+ *   wall clock  host time of one call and a stream synchronise */
+#ifndef GS_BENCH_H
+#define GS_BENCH_H
+
+#include "baseline.h"
+#include "gate.h"
+#include "reference.h"
+#include "stats.h"
+
+#define GS_BENCH_COPIES_MAX  512 /* of the operands; tiny ones then fit the cache in spite of it */
+#define GS_BENCH_SAMPLES_MAX 128
+
+#define GS_BENCH_WORKSPACE (32u << 20) /* bytes, for split-K; what GEMMSHIM_VRAM_MB grants by default */
+
+typedef enum { GS_BY_KERNEL, GS_BY_GEMM_EX, GS_BY_LT } gs_contender_kind_t;
+
+typedef struct {
+  gs_contender_kind_t kind;
+  int index; /* of the shipped kernel, or of cuBLASLt's candidate */
+  int split_k, raster;
+  double predicted_us; /* by the cost model; kernels only */
+  CUgraphExec graph;
+  CUdeviceptr workspace;                                              /* of a kernel that splits k */
+  double gpu_us[GS_BENCH_SAMPLES_MAX], wall_us[GS_BENCH_SAMPLES_MAX]; /* per call */
+  int gpu_count, wall_count;
+} gs_contender_t;
+
+typedef struct {
+  gs_gpu_t *gpu;
+  const gs_cublas_t *cublas; /* NULL: no baseline */
+  gs_reference_t *reference;
+  gs_random_t random;
+  /* Random operands of one type, and room for results; both grow as products need. */
+  CUdeviceptr inputs, outputs, workspace;
+  size_t inputs_bytes, outputs_bytes;
+  gs_type_t inputs_type;
+  /* The product at hand. */
+  gs_gemm_t gemm;
+  gs_lt_t lt;
+  int copies; /* of its operands */
+  int calls;  /* in a graph, a multiple of copies */
+  size_t a_bytes, b_bytes, d_bytes;
+} gs_bench_t;
+
+/* What it is given must outlive it. */
+void gs_bench_open(gs_bench_t *bench, gs_gpu_t *gpu, const gs_cublas_t *cublas, gs_reference_t *reference,
+                   uint64_t seed);
+void gs_bench_close(gs_bench_t *bench);
+
+/* Lays the operands of g out and asks cuBLASLt for its candidates (bench->lt.count); false where the GPU's
+ * memory does not hold them. */
+bool gs_bench_product(gs_bench_t *bench, const gs_gemm_t *g);
+/* The operands of copy i; alpha is 1, beta 0. */
+gs_operands_t gs_bench_operands(const gs_bench_t *bench, int copy);
+
+/* Runs the contender once, then records its graph; false where it refuses the product. */
+bool gs_bench_ready(gs_bench_t *bench, gs_contender_t *contender);
+void gs_bench_done(gs_contender_t *contender);
+/* Keeps the GPU busy with the contender for so long, so that its clock is up. */
+void gs_bench_warm(gs_bench_t *bench, gs_contender_t *contender, double seconds);
+/* Adds rounds samples to each contender, in random order within each round. */
+void gs_bench_gpu(gs_bench_t *bench, gs_contender_t **contenders, int count, int rounds);
+void gs_bench_wall(gs_bench_t *bench, gs_contender_t **contenders, int count, int rounds);
+
+/* Runs the contender on poisoned outputs and judges blocks of D, corners and others at random, against the
+ * FP64 reference kernel over the whole of k. */
+gs_gate_t gs_bench_gate(gs_bench_t *bench, gs_contender_t *contender);
+
+double gs_contender_us(const gs_contender_t *contender); /* median, gpu clock */
+int gs_contender_name(char *buffer, size_t size, const gs_contender_t *contender);
+
+#endif
