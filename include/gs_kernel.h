@@ -16,7 +16,7 @@ typedef struct gs_params {
   const void *bias;       /* m elements of D's type; read by the bias epilogues only */
   const float *alpha_ptr; /* device memory; when not null it replaces alpha */
   const float *beta_ptr;
-  void *workspace; /* split-K: fp32 partial sums, then counters; null when split_k is 1 */
+  void *workspace; /* split-K: counters, then fp32 partial sums; null when split_k is 1 */
   long long stride_a, stride_b, stride_c, stride_d;
   int m, n, k;
   int lda, ldb, ldc, ldd;
@@ -25,6 +25,12 @@ typedef struct gs_params {
   int epilogue; /* gs_epilogue_t */
   float alpha, beta;
 } gs_params_t;
+
+/* Split-K keeps one counter a tile (of all products of a batch) at the start of its workspace: zero before
+ * the workspace's first use, and left zero by every kernel, so that products of any shape may use one
+ * workspace after another. */
+#define GS_SPLIT_COUNTERS 4096
+#define GS_SPLIT_MAX      64
 
 /* Values of gs_params_t.epilogue, those of gs_epilogue_t. */
 #define GS_EPI_DEFAULT   0
@@ -36,14 +42,14 @@ typedef struct gs_params {
 
 /* The grid is (tiles of m x tiles of n, split_k, batch); a block has warps * 32 threads and this much
  * dynamic shared memory (bytes), which also holds the epilogue's staging. */
-#define GS_MMA_SMEM(bm, bn, bk, stages) ((stages) * ((bm) + (bn)) * (bk) * 2)
+#define GS_MMA_SMEM(bm, bn, bk, stages) ((stages) * ((bm) + (bn)) * (bk)*2)
 
 #if !defined(__CUDACC__) && !defined(__CUDACC_RTC__)
 #include "gs_gemm.h"
 #include "gs_reason.h"
 
 #define GS_FAMILIES(X) X(MMA, "mma")
-#define X(name, ...) GS_FAMILY_##name,
+#define X(name, ...)   GS_FAMILY_##name,
 typedef enum { GS_FAMILIES(X) GS_FAMILY_COUNT } gs_family_t;
 #undef X
 
@@ -74,6 +80,9 @@ bool gs_kernel_parse(const char *id, gs_kernel_t *k);
 /* GS_REASON_SERVED where k can compute g, else why not. */
 gs_reason_t gs_kernel_supports(const gs_kernel_t *k, const gs_gemm_t *g);
 gs_launch_t gs_kernel_launch(const gs_kernel_t *k, const gs_gemm_t *g, int split_k);
+/* Bytes of workspace, 16-byte aligned, of which the first GS_SPLIT_COUNTERS * 4 must be zero; 0 where
+ * split_k is 1, SIZE_MAX where this product cannot be split that way (more tiles than counters). */
+size_t gs_kernel_workspace(const gs_kernel_t *k, const gs_gemm_t *g, int split_k);
 /* Fills in everything of p but the addresses and scalars. */
 void gs_kernel_params(const gs_gemm_t *g, int split_k, int raster, gs_params_t *p);
 

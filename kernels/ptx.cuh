@@ -1,0 +1,173 @@
+/* The instructions that C has no word for. Only plain types, no CUDA header: NVRTC takes it too. */
+#ifndef GS_PTX_CUH
+#define GS_PTX_CUH
+
+#define GS_DEVICE static __device__ __forceinline__
+#define GS_UNROLL _Pragma("unroll")
+#define GS_ROLLED _Pragma("unroll 1")
+#define GS_ASSERT static_assert
+
+extern __shared__ __align__(128) char gs_shared[];
+
+GS_DEVICE unsigned gs_shared_address(void) {
+  unsigned address;
+  asm("{ .reg .u64 t; cvta.to.shared.u64 t, %1; cvt.u32.u64 %0, t; }" : "=r"(address) : "l"(gs_shared));
+  return address;
+}
+
+/* --- values --- */
+GS_DEVICE float gs_float(unsigned bits) { return __uint_as_float(bits); }
+GS_DEVICE unsigned gs_bits(float v) { return __float_as_uint(v); }
+
+GS_DEVICE float gs_widen_f16(unsigned bits) {
+  float v;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(v) : "h"((unsigned short)bits));
+  return v;
+}
+
+GS_DEVICE unsigned gs_narrow2_f16(float lo, float hi) {
+  unsigned v;
+  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(v) : "f"(hi), "f"(lo));
+  return v;
+}
+
+GS_DEVICE unsigned gs_narrow2_bf16(float lo, float hi) {
+  unsigned v;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(v) : "f"(hi), "f"(lo));
+  return v;
+}
+
+GS_DEVICE float gs_exp2(float x) {
+  float v;
+  asm("ex2.approx.f32 %0, %1;" : "=f"(v) : "f"(x));
+  return v;
+}
+
+GS_DEVICE float gs_divide(float x, float y) {
+  float v;
+  asm("div.approx.f32 %0, %1, %2;" : "=f"(v) : "f"(x), "f"(y));
+  return v;
+}
+
+/* --- global memory --- */
+GS_DEVICE unsigned gs_load_b16(const void *at) {
+  unsigned short v;
+  asm volatile("ld.global.b16 %0, [%1];" : "=h"(v) : "l"(at));
+  return v;
+}
+
+GS_DEVICE unsigned gs_load_b32(const void *at) {
+  unsigned v;
+  asm volatile("ld.global.b32 %0, [%1];" : "=r"(v) : "l"(at));
+  return v;
+}
+
+GS_DEVICE void gs_load_b64(const void *at, unsigned v[2]) {
+  asm volatile("ld.global.v2.b32 {%0, %1}, [%2];" : "=r"(v[0]), "=r"(v[1]) : "l"(at));
+}
+
+GS_DEVICE void gs_load_b128(const void *at, unsigned v[4]) {
+  asm volatile("ld.global.v4.b32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(v[0]), "=r"(v[1]), "=r"(v[2]), "=r"(v[3])
+               : "l"(at));
+}
+
+/* Past the first-level cache: what other blocks wrote while this one ran. */
+GS_DEVICE void gs_load_b128_fresh(const void *at, unsigned v[4]) {
+  asm volatile("ld.global.cg.v4.b32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(v[0]), "=r"(v[1]), "=r"(v[2]), "=r"(v[3])
+               : "l"(at)
+               : "memory");
+}
+
+GS_DEVICE void gs_store_b16(void *at, unsigned v) {
+  asm volatile("st.global.b16 [%0], %1;" ::"l"(at), "h"((unsigned short)v) : "memory");
+}
+
+GS_DEVICE void gs_store_b32(void *at, unsigned v) {
+  asm volatile("st.global.b32 [%0], %1;" ::"l"(at), "r"(v) : "memory");
+}
+
+GS_DEVICE void gs_store_b128(void *at, const unsigned v[4]) {
+  asm volatile("st.global.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(at), "r"(v[0]), "r"(v[1]), "r"(v[2]), "r"(v[3])
+               : "memory");
+}
+
+/* --- shared memory, by its 32-bit address --- */
+GS_DEVICE void gs_shared_store_b64(unsigned to, float x, float y) {
+  asm volatile("st.shared.v2.f32 [%0], {%1, %2};" ::"r"(to), "f"(x), "f"(y) : "memory");
+}
+
+GS_DEVICE void gs_shared_store_b128(unsigned to, const unsigned v[4]) {
+  asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(to), "r"(v[0]), "r"(v[1]), "r"(v[2]), "r"(v[3])
+               : "memory");
+}
+
+GS_DEVICE float gs_shared_load_f32(unsigned from) {
+  float v;
+  asm volatile("ld.shared.f32 %0, [%1];" : "=f"(v) : "r"(from) : "memory");
+  return v;
+}
+
+GS_DEVICE void gs_shared_load_f32x4(unsigned from, float v[4]) {
+  asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
+               : "=f"(v[0]), "=f"(v[1]), "=f"(v[2]), "=f"(v[3])
+               : "r"(from)
+               : "memory");
+}
+
+/* 16 bytes from global to shared memory in the background; both addresses 16-byte aligned. */
+GS_DEVICE void gs_copy16(unsigned to, const void *from) {
+  asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
+}
+
+/* The same of the first bytes only (0 to 16), the rest filled with zeros. */
+GS_DEVICE void gs_copy_part(unsigned to, const void *from, int bytes) {
+  asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(bytes)
+               : "memory");
+}
+
+GS_DEVICE void gs_copy_commit(void) { asm volatile("cp.async.commit_group;" ::: "memory"); }
+
+/* Waits until all but the newest `pending` groups have landed. A constant. */
+#define gs_copy_wait(pending) asm volatile("cp.async.wait_group %0;" ::"n"(pending) : "memory")
+
+/* --- tensor cores --- */
+/* Four 8 x 8 matrices of 16-bit elements; lane l gives the address of row l % 8 of matrix l / 8. */
+GS_DEVICE void gs_ldmatrix(unsigned from, unsigned v[4]) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(v[0]), "=r"(v[1]), "=r"(v[2]), "=r"(v[3])
+               : "r"(from)
+               : "memory");
+}
+
+GS_DEVICE void gs_ldmatrix_trans(unsigned from, unsigned v[4]) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(v[0]), "=r"(v[1]), "=r"(v[2]), "=r"(v[3])
+               : "r"(from)
+               : "memory");
+}
+
+/* acc (16 x 8) += rows (16 x 16) * columns (16 x 8), accumulated in fp32. */
+GS_DEVICE void gs_mma_f16(float acc[4], const unsigned rows[4], const unsigned columns[2]) {
+  asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+      "{%0, %1, %2, %3};"
+      : "+f"(acc[0]), "+f"(acc[1]), "+f"(acc[2]), "+f"(acc[3])
+      : "r"(rows[0]), "r"(rows[1]), "r"(rows[2]), "r"(rows[3]), "r"(columns[0]), "r"(columns[1]));
+}
+
+GS_DEVICE void gs_mma_bf16(float acc[4], const unsigned rows[4], const unsigned columns[2]) {
+  asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+      "{%0, %1, %2, %3};"
+      : "+f"(acc[0]), "+f"(acc[1]), "+f"(acc[2]), "+f"(acc[3])
+      : "r"(rows[0]), "r"(rows[1]), "r"(rows[2]), "r"(rows[3]), "r"(columns[0]), "r"(columns[1]));
+}
+
+/* --- threads --- */
+GS_DEVICE void gs_sync(void) { __syncthreads(); }
+GS_DEVICE int gs_sync_or(int flag) { return __syncthreads_or(flag); }
+GS_DEVICE void gs_sync_warp(void) { __syncwarp(); }
+GS_DEVICE void gs_fence(void) { __threadfence(); }
+GS_DEVICE unsigned gs_count_up(unsigned *counter) { return atomicAdd(counter, 1u); }
+
+#endif
