@@ -1,6 +1,7 @@
 /* gemmshim table: checks or shows a table of tuned kernels. */
 #include <errno.h>
 #include <getopt.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -76,6 +77,11 @@ static void show_text(const gs_table_t *table) {
   }
 }
 
+/* Tables hold decimals; a float's neighbours of them would be noise. */
+static double rounded(float us) {
+  return round((double)us * 1000) / 1000;
+}
+
 static cJSON *json_row(const gs_table_header_t *header, const gs_row_t *row) {
   cJSON *object = cJSON_CreateObject();
   char kernel[GS_KERNEL_ID_MAX];
@@ -95,10 +101,10 @@ static cJSON *json_row(const gs_table_header_t *header, const gs_row_t *row) {
   NUMBER("n_hi", row->n_hi)
   NUMBER("split_k", row->split_k)
   NUMBER("raster", row->raster)
-  NUMBER("us", row->us)
-  NUMBER("library_us", row->library_us)
-  NUMBER("wall_us", row->wall_us)
-  NUMBER("library_wall_us", row->library_wall_us)
+  NUMBER("us", rounded(row->us))
+  NUMBER("library_us", rounded(row->library_us))
+  NUMBER("wall_us", rounded(row->wall_us))
+  NUMBER("library_wall_us", rounded(row->library_wall_us))
   NUMBER("line", row->line)
 #undef NAME
 #undef NUMBER
