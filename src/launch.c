@@ -61,16 +61,23 @@ static bool meet(gs_span_t x, gs_span_t y) {
   return x.lo < y.hi && y.lo < x.hi;
 }
 
+/* Entries of a batch lie apart where each begins behind the one before, or, as the heads of attention do,
+ * side by side within one leading dimension. */
+static bool batch_overlaps(const gs_gemm_t *g) {
+  int64_t step = g->stride_d < 0 ? -g->stride_d : g->stride_d;
+  bool behind = step >= (g->n - 1) * g->ldd + g->m;
+  bool beside = step >= g->m && (g->batch - 1) * step + g->m <= g->ldd;
+  return !behind && !beside;
+}
+
 bool gs_launch_overlaps(const gs_gemm_t *g, const gs_operands_t *at) {
   int64_t ab = gs_type_bytes[g->a_type], cd = gs_type_bytes[g->d_type];
   bool ta = g->transa != GS_OP_N, tb = g->transb != GS_OP_N;
   gs_span_t a = span_of(at->a, ta ? g->k : g->m, ta ? g->m : g->k, g->lda, g->stride_a, g->batch, ab);
   gs_span_t b = span_of(at->b, tb ? g->n : g->k, tb ? g->k : g->n, g->ldb, g->stride_b, g->batch, ab);
   gs_span_t d = span_of(at->d, g->m, g->n, g->ldd, g->stride_d, g->batch, cd);
-  gs_span_t one = span_of(at->d, g->m, g->n, g->ldd, 0, 1, cd);
   if (meet(a, d) || meet(b, d)) return true;
-  int64_t step = g->stride_d < 0 ? -g->stride_d : g->stride_d;
-  if (g->batch > 1 && step * cd < one.hi - one.lo) return true;
+  if (g->batch > 1 && batch_overlaps(g)) return true;
   if (!at->c || (at->c == at->d && g->ldc == g->ldd && (g->batch == 1 || g->stride_c == g->stride_d)))
     return false;
   return meet(span_of(at->c, g->m, g->n, g->ldc, g->stride_c, g->batch, cd), d);

@@ -340,7 +340,7 @@ gs_status_t gs_table_parse(const char *text, size_t length, const char *file, gs
 
 /* Reads a regular file whole into malloc'ed memory; on a failure says why in *why. */
 static char *read_file(const char *file, size_t *length, const char **why) {
-  struct stat info;
+  struct statx info; /* statx, because fstat is newer than glibc 2.28 */
   char *text = NULL;
   int fd = open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a FIFO must not block */
   *why = NULL;

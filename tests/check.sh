@@ -1,0 +1,110 @@
+#!/bin/sh
+# What `make check` holds true of the tree and of what was built; BUILD is the first argument.
+# One line a check; the last line reads "N passed, N failed".
+BUILD=${1:-build}
+SHIM=$BUILD/libgemmshim.so
+passed=0 failed=0
+
+# check NAME COMMAND...: the command prints what is wrong, and nothing when all is well.
+check() {
+  name=$1
+  shift
+  faults=$("$@" 2>&1)
+  if [ -z "$faults" ]; then
+    echo "ok   $name"
+    passed=$((passed + 1))
+  else
+    echo "FAIL $name"
+    printf '%s\n' "$faults" | head -20 | sed 's/^/     /'
+    failed=$((failed + 1))
+  fi
+}
+
+sources() { git ls-files '*.c' '*.h' '*.cu' '*.cuh'; }
+
+formatted() { sources | xargs clang-format --dry-run 2>&1 | grep 'warning:' | cut -d: -f1 | sort -u; }
+
+short_files() {
+  git ls-files '*.c' '*.h' '*.cu' '*.cuh' '*.py' '*.sh' '*.mk' Makefile | while read -r file; do
+    lines=$(wc -l < "$file")
+    [ "$lines" -le 500 ] || echo "$file has $lines lines"
+  done
+}
+
+# floor_of NAME: the floor that the Makefile puts a module of src/ on.
+floor_of() { sed -n "s/^FLOOR_\([0-9]\) :=.*\<$1\>.*/\1/p" Makefile; }
+
+floors() {
+  for file in src/*.c src/*.h; do
+    module=$(basename "$file" | sed 's/\.[ch]$//')
+    own=$(floor_of "$module")
+    case $module in hash | compat) own=0 ;; esac
+    [ -n "$own" ] || { echo "$file is on no floor of the Makefile"; continue; }
+    sed -n 's/^#include "\([a-z]*\)\.h"$/\1/p' "$file" | while read -r included; do
+      case $included in gs_* | hash | compat | '') continue ;; esac
+      other=$(floor_of "$included")
+      [ "${other:-9}" -le "$own" ] || echo "$file (floor $own) includes $included.h (floor ${other:-none})"
+    done
+  done
+}
+
+one_getenv() { grep -ln 'getenv *(' src/*.c | grep -v -e src/options.c -e src/choice.c; }
+
+exports() {
+  wanted=$(sed -n 's/^\([a-zA-Z0-9_]*\);$/\1/p' "$BUILD/exports.map" | sort)
+  found=$(nm -D --defined-only "$SHIM" | awk '{ print $3 }' | sort)
+  [ "$wanted" = "$found" ] || printf '%s\n%s\n' "$wanted" "$found" | sort | uniq -u
+}
+
+needed() {
+  readelf -d "$SHIM" | sed -n 's/.*NEEDED.*\[\(.*\)\]/\1/p' |
+    grep -v -x -e 'libc\.so\.6' -e 'libdl\.so\.2' -e 'libpthread\.so\.0'
+}
+
+old_glibc() {
+  readelf -V "$SHIM" | grep -o 'Name: GLIBC_[0-9A-Z.]*' | sed 's/Name: GLIBC_//' | sort -u |
+    while read -r version; do
+      newest=$(printf '%s\n2.28\n' "$version" | sort -V | tail -1)
+      [ "$newest" = 2.28 ] || echo "needs GLIBC_$version, newer than 2.28"
+    done
+}
+
+shipped_size() {
+  bytes=$(du -cb "$BUILD"/../build/kernels/*.fatbin 2>/dev/null | tail -1 | cut -f1)
+  [ "${bytes:-0}" -gt 0 ] && [ "$bytes" -le 16777216 ] || echo "the kernels take ${bytes:-no} bytes of at most 16 MiB"
+}
+
+readme_options() {
+  sed -n '/<!-- options -->/,/<!-- \/options -->/p' README.md | sed '1d;$d' > "$BUILD/readme-options"
+  "$BUILD/gemmshim" options --markdown | diff - "$BUILD/readme-options"
+}
+
+# Every subcommand and every make target that README names exists.
+readme_commands() {
+  grep -o '`gemmshim [a-z]*' README.md | sed 's/.* //' | sort -u | while read -r command; do
+    "$BUILD/gemmshim" "$command" --help > /dev/null 2>&1 || echo "README names gemmshim $command, which has no --help"
+  done
+  grep -o '`make [a-z-]*' README.md | sed 's/.* //' | sort -u | while read -r target; do
+    make -n "$target" > /dev/null 2>&1 || echo "README names make $target, which is not there"
+  done
+}
+
+tables() {
+  for table in kernels/tables/*.table tests/sim/sim.table; do
+    "$BUILD/gemmshim" table check "$table" > "$BUILD/table-check" 2>&1 || cat "$BUILD/table-check"
+  done
+}
+
+check "sources follow .clang-format" formatted
+check "no file is longer than 500 lines" short_files
+check "files of src/ include only their own floor and lower ones" floors
+check "the environment is read in one place" one_getenv
+check "the library exports the hooked functions and nothing else" exports
+check "the library needs libc, libdl and libpthread alone" needed
+check "the library needs nothing newer than glibc 2.28" old_glibc
+check "the shipped kernels are within 16 MiB" shipped_size
+check "README's options are those of the code" readme_options
+check "README's commands and targets exist" readme_commands
+check "the shipped tables are valid" tables
+echo "$passed passed, $failed failed"
+[ "$failed" = 0 ]
