@@ -344,16 +344,16 @@ static char *read_file(const char *file, size_t *length, const char **why) {
   char *text = NULL;
   int fd = open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a FIFO must not block */
   *why = NULL;
-  if (fd < 0 || fstat(fd, &info) != 0)
+  if (fd < 0 || statx(fd, "", AT_EMPTY_PATH, STATX_TYPE | STATX_SIZE, &info) != 0)
     *why = strerror(errno);
-  else if (!S_ISREG(info.st_mode))
+  else if (!S_ISREG(info.stx_mode))
     *why = "not a regular file";
-  else if (info.st_size > FILE_BYTES_MAX)
+  else if (info.stx_size > FILE_BYTES_MAX)
     *why = "larger than 64 MiB";
-  else if (!(text = malloc((size_t)info.st_size + 1)))
+  else if (!(text = malloc(info.stx_size + 1)))
     *why = "out of memory";
-  for (*length = 0; !*why && *length < (size_t)info.st_size;) {
-    ssize_t got = read(fd, text + *length, (size_t)info.st_size - *length);
+  for (*length = 0; !*why && *length < info.stx_size;) {
+    ssize_t got = read(fd, text + *length, info.stx_size - *length);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) *why = strerror(errno);
     if (got <= 0) break;
