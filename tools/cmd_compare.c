@@ -100,20 +100,22 @@ static bool fail(const work_t *work, gs_mode_t mode, const char *why) {
   return false;
 }
 
+static bool interrupted(void) {
+  if (gs_spawn_signal()) gs_say("interrupted by signal %d", gs_spawn_signal());
+  return gs_spawn_signal() != 0;
+}
+
 /* One run in one mode, with its output in work->out and work->err. */
 static bool measure_run(const gs_comparison_t *c, work_t *work, gs_mode_t mode, int input, double *value) {
   char why[128];
   int status = 0;
   gs_spawn_t spawn = {work->program, c->command, input, fileno(work->out), fileno(work->err)};
-  if (!set_mode(work, mode)) return false;
+  if (interrupted() || !set_mode(work, mode)) return false;
   double before = now();
   int error = gs_spawn(&spawn, &status);
   *value = now() - before;
   if (error) return fail(work, mode, strerror(error));
-  if (gs_spawn_signal()) {
-    gs_say("interrupted by signal %d", gs_spawn_signal());
-    return false;
-  }
+  if (interrupted()) return false;
   int code = gs_spawn_exit(status);
   snprintf(why, sizeof why, "exit status %d%s", code, code > 128 ? " (128 + signal)" : "");
   if (code) return fail(work, mode, why);
@@ -121,9 +123,16 @@ static bool measure_run(const gs_comparison_t *c, work_t *work, gs_mode_t mode, 
   return wrong ? fail(work, mode, wrong) : true;
 }
 
+/* Gone when closed; not the program's to see but as its output. */
+static FILE *temporary(void) {
+  FILE *file = tmpfile();
+  if (file) fcntl(fileno(file), F_SETFD, FD_CLOEXEC);
+  return file;
+}
+
 static bool measure(const gs_comparison_t *c, work_t *work, gs_mode_t mode, double *value) {
   int input = open("/dev/null", O_RDONLY | O_CLOEXEC);
-  work->out = tmpfile(), work->err = tmpfile();
+  work->out = temporary(), work->err = temporary();
   bool fine = input >= 0 && work->out && work->err;
   if (fine)
     fine = measure_run(c, work, mode, input, value);
@@ -198,8 +207,8 @@ int gs_cmd_compare(int argc, char **argv) {
         return gs_usage(argv, "--warmup %s: not a number from 0 to 1000", optarg);
       break;
     case SEED:
-      if (!gs_read_long(optarg, 0, LONG_MAX, &seed))
-        return gs_usage(argv, "--seed %s: not a number of at least 0", optarg);
+      if (!gs_read_long(optarg, 0, UINT32_MAX, &seed))
+        return gs_usage(argv, "--seed %s: not a number from 0 to 4294967295", optarg);
       break;
     case METRIC:
       c.metric = optarg;

@@ -97,8 +97,11 @@ gs_elf_cublas_t gs_elf_cublas(const gs_elf_t *elf) {
   for (int i = 0; sections && i < count; i++)
     if (sections[i].sh_type == SHT_DYNSYM || sections[i].sh_type == SHT_SYMTAB)
       read_symbols(elf, sections, count, &sections[i], &cublas);
-  cublas.names = memmem(elf->data, elf->size, "libcublas", strlen("libcublas"));
   return cublas;
+}
+
+bool gs_elf_names_cublas(const gs_elf_t *elf) {
+  return memmem(elf->data, elf->size, "libcublas", strlen("libcublas")) != NULL;
 }
 
 static void read_elf(gs_elf_t *elf) {

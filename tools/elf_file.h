@@ -24,15 +24,16 @@ typedef struct {
 typedef struct {
   bool imports; /* an undefined cuBLAS matrix product: the loader binds it */
   bool defines; /* a defined one: cuBLAS itself, or linked in statically */
-  bool names;   /* the text "libcublas" occurs: dlopen, probably */
 } gs_elf_cublas_t;
 
 /* false when the file cannot be mapped (errno tells). A script opens with is_elf false. */
 bool gs_elf_open(gs_elf_t *elf, const char *path);
 void gs_elf_close(gs_elf_t *elf);
 
-/* Reads symbols and text for cuBLAS; slow on large files (their every page). */
+/* Its symbols of cuBLAS. */
 gs_elf_cublas_t gs_elf_cublas(const gs_elf_t *elf);
+/* Whether "libcublas" occurs anywhere: it is opened at run time, probably. Reads the whole file. */
+bool gs_elf_names_cublas(const gs_elf_t *elf);
 
 /* Where the loader would find soname for elf: run path, LD_LIBRARY_PATH, ld.so.cache, system folders. */
 bool gs_elf_resolve(const gs_elf_t *elf, const char *soname, char *path, size_t size);

@@ -1,0 +1,117 @@
+/* What a running process has mapped, and the calls in its histogram. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "doctor.h"
+#include "elf_file.h"
+#include "summary.h"
+#include "tools.h"
+
+typedef struct {
+  bool shim, cublas, importer;
+  char histogram[PATH_MAX];
+} process_t;
+
+static bool ends_with(const char *text, const char *end) {
+  size_t length = strlen(text), tail = strlen(end);
+  return length >= tail && !strcmp(text + length - tail, end);
+}
+
+/* Sees the file as the process does, whatever container it is in. */
+static void path_of(char *buffer, size_t size, long pid, const char *path) {
+  snprintf(buffer, size, "/proc/%ld/root%s", pid, path);
+}
+
+static void see_file(gs_findings_t *found, process_t *process, long pid, const char *path) {
+  const char *name = strrchr(path, '/') + 1;
+  char visible[PATH_MAX + 32];
+  gs_elf_t elf;
+  path_of(visible, sizeof visible, pid, path);
+  if (!strncmp(name, "libgemmshim", 11)) {
+    process->shim = true;
+  } else if (!strncmp(name, "libcublas.so", 12)) {
+    process->cublas = true;
+    gs_find_cublas(found, visible);
+  } else if (ends_with(name, ".gshist")) {
+    snprintf(process->histogram, sizeof process->histogram, "%s", visible);
+  } else if (strncmp(name, "libcublasLt.so", 14) && gs_elf_open(&elf, visible)) {
+    gs_elf_cublas_t cublas = gs_elf_cublas(&elf);
+    if (cublas.imports)
+      gs_find(found, "process", GS_EXIT_OK, "", "%s is linked with cuBLAS: its calls can be reached", path);
+    if (cublas.defines)
+      gs_find(found, "process", GS_EXIT_FALSE, "link it with the shared cuBLAS",
+              "%s holds cuBLAS statically: out of a preload's reach", path);
+    process->importer |= cublas.imports;
+    gs_elf_close(&elf);
+  }
+}
+
+/* Every mapped file once: a file's mappings follow each other. */
+static void read_maps(gs_findings_t *found, process_t *process, long pid, FILE *maps) {
+  char *line = NULL, last[PATH_MAX] = "";
+  size_t size = 0;
+  while (getline(&line, &size, maps) > 0) {
+    char *path = strchr(line, '/');
+    line[strcspn(line, "\n")] = 0;
+    if (!path || !strcmp(path, last)) continue;
+    snprintf(last, sizeof last, "%s", path);
+    see_file(found, process, pid, path);
+  }
+  free(line);
+}
+
+static void find_calls(gs_findings_t *found, const process_t *process) {
+  gs_calls_t set = {0};
+  gs_reason_t order[GS_REASON_COUNT];
+  gs_calls_read(&set, process->histogram);
+  gs_totals_t totals = gs_totals(&set);
+  if (totals.calls)
+    gs_find(found, "calls", GS_EXIT_OK, "", "%" PRIu64 " products seen, %" PRIu64 " served", totals.calls,
+            totals.served);
+  else
+    gs_note(found, "calls", "", "0 products seen so far");
+  if (gs_reasons_by_count(&totals, order))
+    gs_note(found, "calls", "", "forwarded most: %s: %s", gs_reason_names[order[0]],
+            gs_reason_texts[order[0]]);
+  gs_calls_free(&set);
+}
+
+static void judge(gs_findings_t *found, const process_t *process, long pid) {
+  if (process->shim)
+    gs_find(found, "process", GS_EXIT_OK, "", "gemmshim is in process %ld", pid);
+  else
+    gs_find(found, "process", GS_EXIT_FALSE,
+            "start it again: gemmshim run -- ..., or LD_PRELOAD=libgemmshim.so",
+            "gemmshim is not in process %ld: it cannot be added to a running one", pid);
+  if (!process->cublas)
+    gs_note(found, "process", "ask again once it computes", "no cuBLAS is mapped (yet)");
+  else if (!process->importer)
+    gs_find(found, "process", GS_EXIT_FALSE,
+            "LD_PRELOAD alone does not reach look-ups by handle (JAX, TensorFlow, CUDA.jl)",
+            "cuBLAS is mapped, but nothing is linked with it: it is looked up by handle");
+  if (process->histogram[0])
+    find_calls(found, process);
+  else if (process->shim)
+    gs_note(found, "calls", "start it with GEMMSHIM_CALLS=FOLDER, or by gemmshim run",
+            "it keeps no histogram file, or has not called a product yet");
+}
+
+void gs_doctor_process(gs_findings_t *found, long pid) {
+  char path[64];
+  process_t process = {0};
+  snprintf(path, sizeof path, "/proc/%ld/maps", pid);
+  FILE *maps = fopen(path, "re");
+  if (!maps) {
+    gs_find(found, "process", GS_EXIT_MACHINE,
+            errno == ENOENT ? "check the number" : "ask as its user, or as root", "%s: %s", path,
+            errno == ENOENT ? "there is no such process" : strerror(errno));
+    return;
+  }
+  read_maps(found, &process, pid, maps);
+  fclose(maps);
+  judge(found, &process, pid);
+}
