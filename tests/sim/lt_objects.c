@@ -44,6 +44,7 @@ static const field_t operation_fields[] = {
     X(EPILOGUE_AUX_AMAX_POINTER, aux_amax),
     X(FAST_ACCUM, fast_accum),
     X(BIAS_DATA_TYPE, bias_data_type),
+    {LT_ATTRIBUTE_UNNAMED, offsetof(lt_operation_t, unnamed), sizeof(int32_t)},
     X(A_SCALE_MODE, a_scale_mode),
     X(B_SCALE_MODE, b_scale_mode),
     X(C_SCALE_MODE, c_scale_mode),
@@ -127,9 +128,10 @@ static cublasStatus_t field_get(const void *object, const field_t *fields, size_
   return CUBLAS_STATUS_SUCCESS;
 }
 
-/* Clears what the attributes name, and nothing else. */
-static void fields_clear(void *object, const field_t *fields, size_t count) {
-  for (size_t i = 0; i < count; i++) memset((char *)object + fields[i].offset, 0, fields[i].size);
+/* Clears what the attributes name within the first bytes, and nothing else. */
+static void fields_clear(void *object, const field_t *fields, size_t count, size_t bytes) {
+  for (size_t i = 0; i < count; i++)
+    if (fields[i].offset < bytes) memset((char *)object + fields[i].offset, 0, fields[i].size);
 }
 
 static cublasStatus_t create(void **object, size_t size) {
@@ -146,9 +148,12 @@ static cublasStatus_t destroy(void *object) {
 SIM_EXPORT cublasStatus_t cublasLtMatmulDescInit_internal(cublasLtMatmulDesc_t desc, size_t size,
                                                           cublasComputeType_t compute, cudaDataType_t scale) {
   SIM_ENTER(desc, size, compute, scale);
-  if (!desc || size < sizeof *desc) return CUBLAS_STATUS_INVALID_VALUE;
+  if (!desc || size < LT_OPERATION_OLD_BYTES) return CUBLAS_STATUS_INVALID_VALUE;
+  bool old = size < sizeof *desc;
   lt_operation_t *operation = (lt_operation_t *)desc;
-  fields_clear(operation, operation_fields, COUNT(operation_fields));
+  fields_clear(operation, operation_fields, COUNT(operation_fields),
+               old ? LT_OPERATION_OLD_BYTES : sizeof *desc);
+  operation->version = old ? 1 : 2;
   operation->compute_type = (int32_t)compute;
   operation->scale_type = (int32_t)scale;
   operation->fill_mode = CUBLAS_FILL_MODE_FULL;
@@ -170,7 +175,8 @@ SIM_EXPORT cublasStatus_t cublasLtMatrixLayoutInit_internal(cublasLtMatrixLayout
   SIM_ENTER(desc, size, type, rows, cols, ld);
   if (!desc || size < sizeof *desc) return CUBLAS_STATUS_INVALID_VALUE;
   lt_layout_t *layout = (lt_layout_t *)desc;
-  fields_clear(layout, layout_fields, COUNT(layout_fields));
+  fields_clear(layout, layout_fields, COUNT(layout_fields), sizeof *desc);
+  layout->version = 1;
   layout->type = (uint32_t)type;
   layout->order = CUBLASLT_ORDER_COL;
   layout->rows = rows;
@@ -192,7 +198,7 @@ SIM_EXPORT cublasStatus_t cublasLtMatmulPreferenceInit_internal(cublasLtMatmulPr
   SIM_ENTER(preference, size);
   if (!preference || size < sizeof *preference) return CUBLAS_STATUS_INVALID_VALUE;
   lt_preference_t *p = (lt_preference_t *)preference;
-  fields_clear(p, preference_fields, COUNT(preference_fields));
+  fields_clear(p, preference_fields, COUNT(preference_fields), sizeof *preference);
   p->reduction_mask = CUBLASLT_REDUCTION_SCHEME_MASK;
   p->min_align_a = p->min_align_b = p->min_align_c = p->min_align_d = 256;
   p->impl_mask = ~0ull;
@@ -205,8 +211,19 @@ SIM_EXPORT cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreferenc
   return status ? status : cublasLtMatmulPreferenceInit_internal(*preference, sizeof **preference);
 }
 
+/* How many of the attributes, which are in order of age, an object has. */
+static size_t operation_count(const void *object) {
+  size_t count = COUNT(operation_fields);
+  const lt_operation_t *operation = object;
+  while (operation && operation->version == 1 && operation_fields[count - 1].offset >= LT_OPERATION_OLD_BYTES)
+    count--;
+  return count;
+}
+#define LAYOUT_COUNT(object)     COUNT(layout_fields)
+#define PREFERENCE_COUNT(object) COUNT(preference_fields)
+
 /* Destroy, SetAttribute and GetAttribute of the three kinds. */
-#define OBJECT(prefix, handle_t, attribute_t, fields)                                                        \
+#define OBJECT(prefix, handle_t, attribute_t, fields, count_of)                                              \
   SIM_EXPORT cublasStatus_t prefix##Destroy(handle_t object) {                                               \
     SIM_ENTER(object);                                                                                       \
     return destroy(object);                                                                                  \
@@ -214,18 +231,20 @@ SIM_EXPORT cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreferenc
   SIM_EXPORT cublasStatus_t prefix##SetAttribute(handle_t object, attribute_t attribute, const void *from,   \
                                                  size_t size) {                                              \
     SIM_ENTER(object, attribute, from, size);                                                                \
-    return field_set(object, fields, COUNT(fields), (int)attribute, from, size);                             \
+    return field_set(object, fields, count_of(object), (int)attribute, from, size);                          \
   }                                                                                                          \
   SIM_EXPORT cublasStatus_t prefix##GetAttribute(handle_t object, attribute_t attribute, void *to,           \
                                                  size_t size, size_t *written) {                             \
     SIM_ENTER(object, attribute, to, size, written);                                                         \
-    return field_get(object, fields, COUNT(fields), (int)attribute, to, size, written);                      \
+    return field_get(object, fields, count_of(object), (int)attribute, to, size, written);                   \
   }
 
-OBJECT(cublasLtMatmulDesc, cublasLtMatmulDesc_t, cublasLtMatmulDescAttributes_t, operation_fields)
-OBJECT(cublasLtMatrixLayout, cublasLtMatrixLayout_t, cublasLtMatrixLayoutAttribute_t, layout_fields)
+OBJECT(cublasLtMatmulDesc, cublasLtMatmulDesc_t, cublasLtMatmulDescAttributes_t, operation_fields,
+       operation_count)
+OBJECT(cublasLtMatrixLayout, cublasLtMatrixLayout_t, cublasLtMatrixLayoutAttribute_t, layout_fields,
+       LAYOUT_COUNT)
 OBJECT(cublasLtMatmulPreference, cublasLtMatmulPreference_t, cublasLtMatmulPreferenceAttributes_t,
-       preference_fields)
+       preference_fields, PREFERENCE_COUNT)
 
 SIM_EXPORT cublasStatus_t cublasLtMatmulAlgoConfigSetAttribute(cublasLtMatmulAlgo_t *algo,
                                                                cublasLtMatmulAlgoConfigAttributes_t attribute,

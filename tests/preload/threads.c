@@ -1,0 +1,40 @@
+/* threads COUNT CALLS: that many threads, each with its own handle and matrices, calling at once. */
+#include "client.h"
+
+#include <pthread.h>
+
+static int calls;
+static pthread_barrier_t start;
+
+static void *work(void *first_context) {
+  intptr_t wrong = 0;
+  MUST(cuCtxSetCurrent(first_context));
+  simple_t s = simple_open(8);
+  pthread_barrier_wait(&start);
+  for (int i = 0; i < calls; i++) MUST(simple_call(&s));
+  wrong = !simple_right(&s);
+  simple_close(&s);
+  return (void *)wrong;
+}
+
+int main(int argc, char **argv) {
+  enum { MOST = 64 };
+  pthread_t threads[MOST];
+  if (argc != 3) return 2;
+  int count = atoi(argv[1]), wrong = 0;
+  must(count < 1 || count > MOST, "the number of threads");
+  calls = atoi(argv[2]);
+  CUcontext context;
+  simple_t s = simple_open(8); /* starts the driver */
+  MUST(cuCtxGetCurrent(&context));
+  must(pthread_barrier_init(&start, NULL, (unsigned)count), "the barrier");
+  for (int i = 0; i < count; i++) must(pthread_create(&threads[i], NULL, work, context), "a thread");
+  for (int i = 0; i < count; i++) {
+    void *result;
+    must(pthread_join(threads[i], &result), "a thread");
+    wrong += result != NULL;
+  }
+  simple_close(&s);
+  printf("wrong: %d\n", wrong);
+  return wrong != 0;
+}
