@@ -7,6 +7,10 @@
 #include "gs_kernel.h"
 #include "gs_table.h"
 
+/* Version 2, whose arguments are the same in every toolkit's driver; cuda.h renames newer ones over it. */
+CUresult gs_cuStreamGetCaptureInfo_v2(CUstream, CUstreamCaptureStatus *, cuuint64_t *id, CUgraph *,
+                                      const CUgraphNode **dependencies, size_t *count);
+
 /* The driver's functions; gs_driver_find fills them in from a libcuda.so.1 that is already mapped
  * (load = false: the library never brings CUDA into a process) or loads it (load = true: the tools). */
 typedef struct {

@@ -14,6 +14,7 @@
 #include "launch.h"
 #include "log.h"
 #include "options.h"
+#include "workspace.h"
 
 #define TABLES_MAX 4 /* different GPU models in one machine */
 
@@ -155,11 +156,11 @@ static bool autotuning(gs_plan_t *plan, const gs_call_t *call) {
 
 /* Everything that depends on this very call rather than on its shape. */
 static gs_reason_t serve(gs_call_t *call, gs_plan_t *plan) {
-  CUdevice device;
+  gs_place_t place;
   if (autotuning(plan, call)) return GS_REASON_ALGORITHM;
-  gs_reason_t reason = gs_launch_conditions(call, &device);
+  gs_reason_t reason = gs_launch_conditions(call, &place);
   if (reason != GS_REASON_SERVED) return reason;
-  int t = device < GS_DEVICES_MAX ? table_of_device[device] : -1;
+  int t = place.device < GS_DEVICES_MAX ? table_of_device[place.device] : -1;
   if (t < 0) return GS_REASON_NO_TABLE;
   const gs_row_t *row = plan->row[t];
   if (!row) return plan->reason[t];
@@ -167,7 +168,7 @@ static gs_reason_t serve(gs_call_t *call, gs_plan_t *plan) {
   if (row_state->skipped) return GS_REASON_SKIPPED;
   if (!gs_row_proven(gs_table_header(tables[t].table), row, call->real->version)) return GS_REASON_UNPROVEN;
   call->row = row;
-  return gs_launch_row(call, row, row_state, device);
+  return gs_launch_row(call, row, row_state, &place);
 }
 
 static gs_reason_t decide(gs_call_t *call) {
@@ -232,6 +233,7 @@ void gs_call_end(gs_call_t *call) {
 void gs_dispatch_fork(void) {
   pthread_mutex_init(&lock, NULL);
   gs_clock_fork();
+  gs_workspace_fork();
   if (plans) memset(plans, 0, (size_t)gs_histogram_capacity() * sizeof *plans); /* its slots start anew */
   gs_histogram_fork();
 }

@@ -3,6 +3,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "workspace.h"
+
 bool gs_launch_stream(gs_call_t *call) {
   if (call->handle && !call->stream_known) {
     if (call->real->cublasGetStream_v2(call->handle, &call->stream) != CUBLAS_STATUS_SUCCESS) return false;
@@ -32,15 +34,16 @@ static gs_reason_t handle_modes(gs_call_t *call) {
   return gs_launch_stream(call) ? GS_REASON_SERVED : GS_REASON_CONTEXT;
 }
 
-gs_reason_t gs_launch_conditions(gs_call_t *call, CUdevice *device) {
-  CUcontext current = NULL, of_stream = NULL;
+gs_reason_t gs_launch_conditions(gs_call_t *call, gs_place_t *place) {
+  CUcontext of_stream = NULL;
   gs_reason_t reason = handle_modes(call);
   if (reason != GS_REASON_SERVED) return reason;
-  if (gs_driver.cuCtxGetCurrent(&current) != CUDA_SUCCESS || !current) return GS_REASON_CONTEXT;
+  if (gs_driver.cuCtxGetCurrent(&place->context) != CUDA_SUCCESS || !place->context) return GS_REASON_CONTEXT;
   bool named = call->stream && call->stream != CU_STREAM_LEGACY && call->stream != CU_STREAM_PER_THREAD;
-  if (named && (gs_driver.cuStreamGetCtx(call->stream, &of_stream) != CUDA_SUCCESS || of_stream != current))
+  if (named &&
+      (gs_driver.cuStreamGetCtx(call->stream, &of_stream) != CUDA_SUCCESS || of_stream != place->context))
     return GS_REASON_CONTEXT;
-  return gs_driver.cuCtxGetDevice(device) == CUDA_SUCCESS ? GS_REASON_SERVED : GS_REASON_CONTEXT;
+  return gs_driver.cuCtxGetDevice(&place->device) == CUDA_SUCCESS ? GS_REASON_SERVED : GS_REASON_CONTEXT;
 }
 
 /* ---- operands ---- */
@@ -111,7 +114,8 @@ static bool read_scalars(const gs_call_t *call, gs_params_t *p) {
   return p->alpha != 0;
 }
 
-gs_reason_t gs_launch_row(gs_call_t *call, const gs_row_t *row, gs_row_state_t *state, CUdevice device) {
+gs_reason_t gs_launch_row(gs_call_t *call, const gs_row_t *row, gs_row_state_t *state,
+                          const gs_place_t *place) {
   gs_params_t p = {.a = call->at.a, .b = call->at.b, .c = call->at.c, .d = call->at.d, .bias = call->at.bias};
   const gs_gemm_t *g = &call->gemm;
   if (atomic_load_explicit(&state->retired, memory_order_relaxed)) return GS_REASON_LAUNCH_FAILED;
@@ -122,9 +126,13 @@ gs_reason_t gs_launch_row(gs_call_t *call, const gs_row_t *row, gs_row_state_t *
   else if (!at.c)
     return GS_REASON_DEGENERATE;
   if (gs_launch_overlaps(g, &at)) return GS_REASON_OVERLAP;
-  if (row->split_k > 1) return GS_REASON_WORKSPACE;
-  CUkernel kernel = gs_device_kernel(state->shipped, device);
+  CUkernel kernel = gs_device_kernel(state->shipped, place->device);
   if (!kernel) return GS_REASON_LOAD_FAILED;
+  if (row->split_k > 1) {
+    size_t bytes = gs_kernel_workspace(&row->kernel, g, row->split_k);
+    gs_reason_t reason = gs_workspace(place->context, call->stream, bytes, &p.workspace);
+    if (reason != GS_REASON_SERVED) return reason;
+  }
   gs_kernel_params(g, row->split_k, row->raster, &p);
   gs_launch_t to = gs_kernel_launch(&row->kernel, g, row->split_k);
   CUresult result = gs_driver.cuLaunchKernel((CUfunction)kernel, to.grid[0], to.grid[1], to.grid[2], to.block,

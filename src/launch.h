@@ -14,12 +14,19 @@ typedef struct {
   _Atomic bool retired; /* a launch failed */
 } gs_row_state_t;
 
+/* Where a call runs: its stream's context, which is the current one. */
+typedef struct {
+  CUcontext context;
+  CUdevice device;
+} gs_place_t;
+
 /* Asks the handle for its stream, once a call; false where it will not say. */
 bool gs_launch_stream(gs_call_t *call);
-/* Handle modes, algorithm, stream, context: GS_REASON_SERVED and the device to run on, else why not. */
-gs_reason_t gs_launch_conditions(gs_call_t *call, CUdevice *device);
+/* Handle modes, algorithm, stream, context: GS_REASON_SERVED and the place to run, else why not. */
+gs_reason_t gs_launch_conditions(gs_call_t *call, gs_place_t *place);
 /* Launches; GS_REASON_SERVED, or why nothing was. */
-gs_reason_t gs_launch_row(gs_call_t *call, const gs_row_t *row, gs_row_state_t *state, CUdevice device);
+gs_reason_t gs_launch_row(gs_call_t *call, const gs_row_t *row, gs_row_state_t *state,
+                          const gs_place_t *place);
 
 /* IEEE half to float, for host scalars of COMPUTE_16F. */
 float gs_float_of_half(uint16_t half);

@@ -1,0 +1,138 @@
+#include "workspace.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "device.h"
+#include "options.h"
+
+#define BLOCKS_MAX 256
+
+typedef enum { UNUSED, EAGER, CAPTURED, RELEASED /* its graph is gone */ } gs_owner_t;
+
+typedef struct {
+  _Atomic int owner; /* a gs_owner_t; what follows is written before it */
+  unsigned long long context, stream, capture;
+  CUdeviceptr memory;
+  size_t bytes;
+} gs_block_t;
+
+/* Whom a block is for. */
+typedef struct {
+  unsigned long long context, stream;
+  cuuint64_t capture; /* 0: none */
+  CUgraph graph;
+} gs_user_t;
+
+static gs_block_t blocks[BLOCKS_MAX];
+static _Atomic int block_count;
+static _Atomic size_t held;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static gs_reason_t identify(CUcontext context, CUstream stream, gs_user_t *user) {
+  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+  if (gs_driver.cuCtxGetId(context, &user->context) != CUDA_SUCCESS) return GS_REASON_WORKSPACE;
+  if (gs_driver.cuStreamGetId(stream, &user->stream) != CUDA_SUCCESS) return GS_REASON_WORKSPACE;
+  if (gs_driver.gs_cuStreamGetCaptureInfo_v2(stream, &status, &user->capture, &user->graph, NULL, NULL) !=
+      CUDA_SUCCESS)
+    return GS_REASON_CAPTURE;
+  if (status == CU_STREAM_CAPTURE_STATUS_INVALIDATED) return GS_REASON_CAPTURE;
+  if (status == CU_STREAM_CAPTURE_STATUS_NONE) user->capture = 0;
+  return GS_REASON_SERVED;
+}
+
+static gs_block_t *find(const gs_user_t *user, size_t bytes, gs_owner_t owner) {
+  int count = atomic_load_explicit(&block_count, memory_order_acquire);
+  for (int i = 0; i < count; i++) {
+    gs_block_t *block = &blocks[i];
+    if (atomic_load_explicit(&block->owner, memory_order_acquire) != (int)owner) continue;
+    if (block->context != user->context || block->bytes < bytes) continue;
+    if (owner == RELEASED || (block->stream == user->stream && block->capture == user->capture)) return block;
+  }
+  return NULL;
+}
+
+/* Counters begin at zero, on a stream of our own: the caller's may be capturing. */
+static bool zero_counters(CUdeviceptr memory) {
+  CUstream own;
+  if (gs_driver.cuStreamCreate(&own, CU_STREAM_NON_BLOCKING) != CUDA_SUCCESS) return false;
+  bool zeroed =
+      gs_driver.cuMemsetD8Async(memory, 0, GS_SPLIT_COUNTERS * sizeof(unsigned), own) == CUDA_SUCCESS &&
+      gs_driver.cuStreamSynchronize(own) == CUDA_SUCCESS;
+  gs_driver.cuStreamDestroy(own);
+  return zeroed;
+}
+
+static gs_block_t *allocate(const gs_user_t *user, size_t bytes) {
+  size_t room = (size_t)gs_option(GS_OPT_VRAM_MB) << 20, rounded = 1 << 20;
+  while (rounded < bytes && rounded < room) rounded *= 2; /* so that blocks fit later uses too */
+  if (rounded > room - held) rounded = bytes;
+  if (bytes > room || rounded > room - held || block_count == BLOCKS_MAX) return NULL;
+  gs_block_t *block = &blocks[block_count];
+  if (gs_driver.cuMemAlloc(&block->memory, rounded) != CUDA_SUCCESS) return NULL;
+  if (!zero_counters(block->memory)) {
+    gs_driver.cuMemFree(block->memory);
+    return NULL;
+  }
+  block->context = user->context;
+  block->bytes = rounded;
+  held += rounded;
+  return block;
+}
+
+static void CUDA_CB graph_gone(void *block) {
+  atomic_store(&((gs_block_t *)block)->owner, RELEASED);
+}
+
+/* The graph being captured keeps the block for as long as it, or anything instantiated from it, lives. */
+static bool bind_to_graph(gs_block_t *block, CUgraph graph) {
+  CUuserObject object;
+  return gs_driver.cuUserObjectCreate(&object, block, graph_gone, 1, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC) ==
+             CUDA_SUCCESS &&
+         gs_driver.cuGraphRetainUserObject(graph, object, 1, CU_GRAPH_USER_OBJECT_MOVE) == CUDA_SUCCESS;
+}
+
+/* Under the lock, in relaxed capture mode. */
+static gs_block_t *obtain(const gs_user_t *user, size_t bytes) {
+  gs_owner_t owner = user->capture ? CAPTURED : EAGER;
+  gs_block_t *block = find(user, bytes, owner);
+  if (block) return block; /* another thread was here first */
+  if (user->capture) block = find(user, bytes, RELEASED);
+  bool fresh = !block;
+  if (fresh) block = allocate(user, bytes);
+  if (!block) return NULL;
+  block->stream = user->stream;
+  block->capture = user->capture;
+  if (user->capture && !bind_to_graph(block, user->graph)) owner = RELEASED;
+  atomic_store_explicit(&block->owner, owner, memory_order_release);
+  if (fresh) atomic_fetch_add(&block_count, 1);
+  return owner == RELEASED ? NULL : block;
+}
+
+gs_reason_t gs_workspace(CUcontext context, CUstream stream, size_t bytes, void **out) {
+  gs_user_t user = {0};
+  gs_reason_t reason = identify(context, stream, &user);
+  if (reason != GS_REASON_SERVED) return reason;
+  gs_block_t *block = user.capture ? NULL : find(&user, bytes, EAGER);
+  if (!block) {
+    CUstreamCaptureMode mode = gs_capture_relax();
+    pthread_mutex_lock(&lock);
+    block = obtain(&user, bytes);
+    pthread_mutex_unlock(&lock);
+    gs_capture_restore(mode);
+  }
+  if (!block) return GS_REASON_WORKSPACE;
+  *out = (void *)block->memory;
+  return GS_REASON_SERVED;
+}
+
+void gs_workspace_fork(void) {
+  pthread_mutex_init(&lock, NULL);
+  block_count = 0;
+  held = 0;
+  for (int i = 0; i < BLOCKS_MAX; i++) blocks[i].owner = UNUSED;
+}
+
+size_t gs_workspace_bytes(void) {
+  return held;
+}

@@ -1,0 +1,23 @@
+/* Floor 2. Device memory for split-K: blocks of at most GEMMSHIM_VRAM_MB in all, never the caller's own.
+ *
+ * Work of one stream runs in order and may share a block; work of two streams may not, and neither may two
+ * graphs captured from one stream, since they can replay at the same time. So an eager block belongs to
+ * (context, stream) and stays theirs, and a captured one to (capture, stream) until the graph that holds it
+ * is destroyed. The first GS_SPLIT_COUNTERS words of a block are zero when no kernel is using it. */
+#ifndef GS_WORKSPACE_H
+#define GS_WORKSPACE_H
+
+#include <cuda.h>
+
+#include "gs_reason.h"
+
+/* A block of at least bytes for one launch on stream of the current context. GS_REASON_SERVED, or WORKSPACE
+ * (bound reached, or no memory), or CAPTURE (the stream's capture cannot be joined). Lock-free for a stream
+ * that has its block and is not being captured. */
+gs_reason_t gs_workspace(CUcontext context, CUstream stream, size_t bytes, void **block);
+/* In a forked child, which has no use of the parent's device memory. */
+void gs_workspace_fork(void);
+/* Bytes held, for tests. */
+size_t gs_workspace_bytes(void);
+
+#endif
