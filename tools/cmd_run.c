@@ -137,17 +137,20 @@ static void say_nothing_seen(const run_t *run) {
 static void say_next(const run_t *run, const gs_totals_t *totals) {
   static const struct {
     gs_reason_t reason;
+    bool takes_calls;
     const char *advice;
   } advice[] = {
-      {GS_REASON_NO_ROW, "gemmshim tune"},          {GS_REASON_NO_TABLE, "gemmshim tune"},
-      {GS_REASON_NOT_READY, "gemmshim doctor"},     {GS_REASON_LOAD_FAILED, "gemmshim doctor"},
-      {GS_REASON_LAUNCH_FAILED, "gemmshim doctor"},
+      {GS_REASON_NO_ROW, true, "gemmshim tune "},
+      {GS_REASON_NO_TABLE, true, "gemmshim tune "},
+      {GS_REASON_NOT_READY, false, "gemmshim doctor -- "},
+      {GS_REASON_LOAD_FAILED, false, "gemmshim doctor -- "},
+      {GS_REASON_LAUNCH_FAILED, false, "gemmshim doctor -- "},
   };
   gs_reason_t order[GS_REASON_COUNT];
   if (gs_reasons_by_count(totals, order))
     for (size_t i = 0; i < sizeof advice / sizeof advice[0]; i++)
       if (advice[i].reason == order[0]) {
-        gs_say("next: %s %s", advice[i].advice, strstr(advice[i].advice, "tune") ? run->output : "");
+        gs_say("next: %s%s", advice[i].advice, advice[i].takes_calls ? run->output : run->command[0]);
         return;
       }
   if (totals->served) gs_say("next, the gain end to end: gemmshim compare -- %s ...", run->command[0]);

@@ -48,7 +48,8 @@ static void read_version(const char *path, int version[3]) {
   if (numbers && sscanf(numbers, ".so.%d.%d.%d", &version[0], &version[1], &version[2]) == 3) return;
   memset(version, 0, 3 * sizeof *version);
   void *library = dlopen(path, RTLD_LAZY | RTLD_LOCAL);
-  int (*get_property)(int, int *) = library ? (int (*)(int, int *))dlsym(library, "cublasGetProperty") : NULL;
+  int (*get_property)(int, int *) = library ? dlsym(library, "cublasGetProperty") : NULL;
+  if (library && !get_property) get_property = dlsym(library, "cublasLtGetProperty");
   for (int i = 0; get_property && i < 3; i++)
     if (get_property(i, &version[i]) != 0) version[i] = 0;
   if (library) dlclose(library);

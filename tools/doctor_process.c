@@ -13,7 +13,7 @@
 
 typedef struct {
   bool shim, cublas, importer;
-  char histogram[PATH_MAX];
+  char histogram[PATH_MAX + 32];
 } process_t;
 
 static bool ends_with(const char *text, const char *end) {

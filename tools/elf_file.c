@@ -14,6 +14,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "child.h"
+
 #if defined __x86_64__
 #define MACHINE EM_X86_64
 #elif defined __aarch64__
@@ -145,10 +147,16 @@ void gs_elf_close(gs_elf_t *elf) {
 }
 
 bool gs_script_interpreter(const gs_elf_t *script, char *path, size_t size) {
-  const char *text = (const char *)script->data, *end = text + (script->size < 256 ? script->size : 256);
-  if (script->size < 3 || memcmp(text, "#!", 2)) return false;
-  for (text += 2; text < end && (*text == ' ' || *text == '\t');) text++;
-  size_t length = 0;
-  while (text + length < end && !strchr(" \t\r\n", text[length])) length++;
-  return length > 0 && (size_t)snprintf(path, size, "%.*s", (int)length, text) < size;
+  char line[256] = "", *rest = line, *word;
+  size_t length = script->size < sizeof line ? script->size : sizeof line - 1;
+  if (length < 3 || memcmp(script->data, "#!", 2)) return false;
+  memcpy(line, script->data + 2, length - 2);
+  line[strcspn(line, "\r\n")] = 0;
+  do word = strsep(&rest, " \t");
+  while (word && !*word);
+  if (!word) return false;
+  const char *slash = strrchr(word, '/');
+  char *next = rest && slash && !strcmp(slash, "/env") ? strsep(&rest, " \t") : NULL;
+  if (next && *next && *next != '-') return gs_find_program(next, path, size) == 0;
+  return (size_t)snprintf(path, size, "%s", word) < size;
 }

@@ -38,7 +38,8 @@ bool gs_elf_names_cublas(const gs_elf_t *elf);
 /* Where the loader would find soname for elf: run path, LD_LIBRARY_PATH, ld.so.cache, system folders. */
 bool gs_elf_resolve(const gs_elf_t *elf, const char *soname, char *path, size_t size);
 
-/* The interpreter that a script's first line names, its first word only; false when it names none. */
+/* The program that a script's first line starts: its first word, or, where that is env, the next one, as PATH
+ * finds it. False when it names none. */
 bool gs_script_interpreter(const gs_elf_t *script, char *path, size_t size);
 
 #endif

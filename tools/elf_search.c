@@ -33,17 +33,21 @@ static bool usable(const char *path) {
   return native;
 }
 
+/* The NUL-ended text at offset, or NULL where it is not inside. */
+static const char *text_in(const char *data, size_t size, uint32_t offset) {
+  return offset < size && memchr(data + offset, 0, size - offset) ? data + offset : NULL;
+}
+
 static bool in_cache_data(const char *data, size_t size, const char *soname, char *path, size_t path_size) {
   const cache_header_t *header = (const cache_header_t *)data;
   const cache_entry_t *entries = (const cache_entry_t *)(header + 1);
   if (size < sizeof *header || memcmp(header->magic, "glibc-ld.so.cache1.1", sizeof header->magic))
     return false;
-  if (header->count > (size - sizeof *header) / sizeof *entries || data[size - 1]) return false;
+  if (header->count > (size - sizeof *header) / sizeof *entries) return false;
   for (uint32_t i = 0; i < header->count; i++) {
-    if (entries[i].name >= size || entries[i].path >= size || strcmp(data + entries[i].name, soname))
-      continue;
-    if ((size_t)snprintf(path, path_size, "%s", data + entries[i].path) < path_size && usable(path))
-      return true;
+    const char *name = text_in(data, size, entries[i].name), *found = text_in(data, size, entries[i].path);
+    if (!name || !found || strcmp(name, soname)) continue;
+    if ((size_t)snprintf(path, path_size, "%s", found) < path_size && usable(path)) return true;
   }
   return false;
 }
