@@ -1,6 +1,5 @@
-/* Stand-in libcuda: streams (work runs at once, in order), events, captures and graphs. */
+/* Stand-in libcuda: streams (work runs at once, in order), captures, events. */
 #include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 #include "driver.h"
@@ -46,33 +45,13 @@ static CUresult check_legacy(CUstream stream) {
                                                            : CUDA_SUCCESS;
 }
 
-static CUresult graph_add(CUgraph graph, sim_work_t *work, const void *argument, size_t bytes) {
-  if (graph->count == graph->room) {
-    size_t room = graph->room ? 2 * graph->room : 8;
-    node_t *nodes = realloc(graph->nodes, room * sizeof *nodes);
-    if (!nodes) return CUDA_ERROR_OUT_OF_MEMORY;
-    graph->nodes = nodes;
-    graph->room = room;
-  }
-  void *copy = malloc(bytes);
-  if (!copy) return CUDA_ERROR_OUT_OF_MEMORY;
-  memcpy(copy, argument, bytes);
-  graph->nodes[graph->count++] = (node_t){.work = work, .argument = copy, .bytes = bytes};
-  return CUDA_SUCCESS;
-}
-
-static void graph_clear(CUgraph graph) {
-  for (size_t i = 0; i < graph->count; i++) free(graph->nodes[i].argument);
-  free(graph->nodes);
-}
-
 SIM_EXPORT CUresult sim_enqueue(CUstream handle, sim_work_t *work, const void *argument, size_t bytes) {
   CUstream stream;
   DRIVER_TRY(driver_stream(handle, &stream));
   DRIVER_TRY(check_legacy(stream));
   capture_t *capture = atomic_load(&stream->capture);
   if (capture && atomic_load(&capture->invalid)) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
-  if (capture) return graph_add(capture->graph, work, argument, bytes);
+  if (capture) return driver_graph_add(capture->graph, work, argument, bytes);
   work(argument);
   return CUDA_SUCCESS;
 }
@@ -122,15 +101,36 @@ SIM_EXPORT CUresult cuStreamGetId(CUstream handle, unsigned long long *id) {
   return CUDA_SUCCESS;
 }
 
+static CUstreamCaptureStatus status_of(capture_t *capture) {
+  if (!capture) return CU_STREAM_CAPTURE_STATUS_NONE;
+  return atomic_load(&capture->invalid) ? CU_STREAM_CAPTURE_STATUS_INVALIDATED
+                                        : CU_STREAM_CAPTURE_STATUS_ACTIVE;
+}
+
 SIM_EXPORT CUresult cuStreamIsCapturing(CUstream handle, CUstreamCaptureStatus *status) {
   SIM_ENTER(handle, status);
   CUstream stream;
   DRIVER_TRY(driver_stream(handle, &stream));
   DRIVER_TRY(check_legacy(stream));
   capture_t *capture = atomic_load(&stream->capture);
-  *status = !capture                         ? CU_STREAM_CAPTURE_STATUS_NONE
-            : atomic_load(&capture->invalid) ? CU_STREAM_CAPTURE_STATUS_INVALIDATED
-                                             : CU_STREAM_CAPTURE_STATUS_ACTIVE;
+  *status = status_of(capture);
+  return CUDA_SUCCESS;
+}
+
+SIM_EXPORT CUresult cuStreamGetCaptureInfo_v2(CUstream handle, CUstreamCaptureStatus *status, cuuint64_t *id,
+                                              CUgraph *graph, const CUgraphNode **dependencies,
+                                              size_t *count) {
+  SIM_ENTER(handle, status, id, graph, dependencies, count);
+  CUstream stream;
+  DRIVER_TRY(driver_stream(handle, &stream));
+  DRIVER_TRY(check_legacy(stream));
+  capture_t *capture = atomic_load(&stream->capture);
+  *status = status_of(capture);
+  if (!capture) return CUDA_SUCCESS;
+  if (id) *id = capture->id;
+  if (graph) *graph = capture->graph;
+  if (dependencies) *dependencies = NULL; /* nodes run in the order of their making */
+  if (count) *count = 0;
   return CUDA_SUCCESS;
 }
 
@@ -156,6 +156,7 @@ SIM_EXPORT CUresult cuStreamBeginCapture(CUstream handle, CUstreamCaptureMode mo
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
   capture->graph = graph;
+  capture->id = driver_next_id();
   capture->mode = mode;
   capture->owner = pthread_self();
   pthread_mutex_lock(&driver_lock);
@@ -184,56 +185,12 @@ SIM_EXPORT CUresult cuStreamEndCapture(CUstream handle, CUgraph *graph) {
   atomic_fetch_sub(&capture_count, 1);
   bool invalid = atomic_load(&capture->invalid);
   if (invalid) {
-    graph_clear(capture->graph);
-    free(capture->graph);
+    driver_graph_free(capture->graph);
   } else {
     *graph = capture->graph;
   }
   free(capture);
   return invalid ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED : CUDA_SUCCESS;
-}
-
-SIM_EXPORT CUresult cuGraphDestroy(CUgraph graph) {
-  SIM_ENTER(graph);
-  if (!graph) return CUDA_ERROR_INVALID_VALUE;
-  graph_clear(graph);
-  free(graph);
-  return CUDA_SUCCESS;
-}
-
-SIM_EXPORT CUresult cuGraphInstantiateWithFlags(CUgraphExec *exec, CUgraph graph, unsigned long long flags) {
-  SIM_ENTER(exec, graph, flags);
-  if (!graph) return CUDA_ERROR_INVALID_VALUE;
-  CUgraphExec made = calloc(1, sizeof *made);
-  if (!made) return CUDA_ERROR_OUT_OF_MEMORY;
-  for (size_t i = 0; i < graph->count; i++) {
-    const node_t *node = &graph->nodes[i];
-    CUresult result = graph_add(&made->graph, node->work, node->argument, node->bytes);
-    if (result != CUDA_SUCCESS) {
-      graph_clear(&made->graph);
-      free(made);
-      return result;
-    }
-  }
-  *exec = made;
-  return CUDA_SUCCESS;
-}
-
-SIM_EXPORT CUresult cuGraphExecDestroy(CUgraphExec exec) {
-  SIM_ENTER(exec);
-  if (!exec) return CUDA_ERROR_INVALID_VALUE;
-  graph_clear(&exec->graph);
-  free(exec);
-  return CUDA_SUCCESS;
-}
-
-SIM_EXPORT CUresult cuGraphLaunch(CUgraphExec exec, CUstream stream) {
-  SIM_ENTER(exec, stream);
-  for (size_t i = 0; i < exec->graph.count; i++) {
-    const node_t *node = &exec->graph.nodes[i];
-    DRIVER_TRY(sim_enqueue(stream, node->work, node->argument, node->bytes));
-  }
-  return CUDA_SUCCESS;
 }
 
 SIM_EXPORT CUresult cuEventCreate(CUevent *event, unsigned flags) {

@@ -20,17 +20,22 @@ typedef struct {
   size_t bytes;
 } node_t;
 
+typedef struct kept {
+  CUuserObject object;
+  unsigned count;
+  struct kept *next;
+} kept_t;
+
+/* A CUgraphExec is one too. */
 struct CUgraph_st {
   node_t *nodes;
   size_t count, room;
-};
-
-struct CUgraphExec_st {
-  struct CUgraph_st graph; /* a copy of its own */
+  kept_t *kept;
 };
 
 typedef struct capture {
   CUgraph graph;
+  unsigned long long id;
   CUstreamCaptureMode mode;
   pthread_t owner;
   atomic_bool invalid;
@@ -64,6 +69,9 @@ CUresult driver_ready_with_context(void);
 CUresult driver_stream(CUstream handle, CUstream *stream);
 /* Calls that CUDA forbids while a capture is under way break that capture and fail. */
 CUresult driver_unsafe(void);
+
+CUresult driver_graph_add(CUgraph graph, sim_work_t *work, const void *argument, size_t bytes);
+void driver_graph_free(CUgraph graph);
 
 sim_enqueue_t sim_enqueue;
 

@@ -62,7 +62,8 @@ typedef struct {
 _Static_assert(offsetof(lt_operation_t, a_scale_mode) == LT_OPERATION_OLD_BYTES, "the older form ends there");
 _Static_assert(sizeof(lt_operation_t) <= sizeof(cublasLtMatmulDescOpaque_t), "the operation must fit");
 _Static_assert(sizeof(lt_layout_t) <= sizeof(cublasLtMatrixLayoutOpaque_t), "the layout must fit");
-_Static_assert(sizeof(lt_preference_t) <= sizeof(cublasLtMatmulPreferenceOpaque_t), "the preference must fit");
+_Static_assert(sizeof(lt_preference_t) <= sizeof(cublasLtMatmulPreferenceOpaque_t),
+               "the preference must fit");
 _Static_assert(sizeof(lt_algo_t) <= sizeof(cublasLtMatmulAlgo_t), "the algorithm must fit");
 
 #endif

@@ -1,0 +1,131 @@
+/* Stand-in libcuda: graphs, which are lists of work, and the user objects that they keep alive. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "driver.h"
+
+struct CUuserObject_st {
+  CUhostFn destroy;
+  void *argument;
+  atomic_uint references;
+};
+
+static void release(CUuserObject object, unsigned count) {
+  if (atomic_fetch_sub(&object->references, count) != count) return;
+  object->destroy(object->argument);
+  free(object);
+}
+
+static CUresult keep(CUgraph graph, CUuserObject object, unsigned count) {
+  kept_t *kept = malloc(sizeof *kept);
+  if (!kept) return CUDA_ERROR_OUT_OF_MEMORY;
+  *kept = (kept_t){.object = object, .count = count, .next = graph->kept};
+  graph->kept = kept;
+  return CUDA_SUCCESS;
+}
+
+CUresult driver_graph_add(CUgraph graph, sim_work_t *work, const void *argument, size_t bytes) {
+  if (graph->count == graph->room) {
+    size_t room = graph->room ? 2 * graph->room : 8;
+    node_t *nodes = realloc(graph->nodes, room * sizeof *nodes);
+    if (!nodes) return CUDA_ERROR_OUT_OF_MEMORY;
+    graph->nodes = nodes;
+    graph->room = room;
+  }
+  void *copy = malloc(bytes);
+  if (!copy) return CUDA_ERROR_OUT_OF_MEMORY;
+  memcpy(copy, argument, bytes);
+  graph->nodes[graph->count++] = (node_t){.work = work, .argument = copy, .bytes = bytes};
+  return CUDA_SUCCESS;
+}
+
+void driver_graph_free(CUgraph graph) {
+  for (size_t i = 0; i < graph->count; i++) free(graph->nodes[i].argument);
+  free(graph->nodes);
+  while (graph->kept) {
+    kept_t *kept = graph->kept;
+    graph->kept = kept->next;
+    release(kept->object, kept->count);
+    free(kept);
+  }
+  free(graph);
+}
+
+SIM_EXPORT CUresult cuUserObjectCreate(CUuserObject *object, void *argument, CUhostFn destroy,
+                                       unsigned references, unsigned flags) {
+  SIM_ENTER(object, argument, destroy, references, flags);
+  if (!object || !destroy || !references || flags != CU_USER_OBJECT_NO_DESTRUCTOR_SYNC)
+    return CUDA_ERROR_INVALID_VALUE;
+  CUuserObject made = malloc(sizeof *made);
+  if (!made) return CUDA_ERROR_OUT_OF_MEMORY;
+  made->destroy = destroy;
+  made->argument = argument;
+  atomic_init(&made->references, references);
+  *object = made;
+  return CUDA_SUCCESS;
+}
+
+SIM_EXPORT CUresult cuUserObjectRelease(CUuserObject object, unsigned count) {
+  SIM_ENTER(object, count);
+  if (!object || !count) return CUDA_ERROR_INVALID_VALUE;
+  release(object, count);
+  return CUDA_SUCCESS;
+}
+
+SIM_EXPORT CUresult cuGraphRetainUserObject(CUgraph graph, CUuserObject object, unsigned count,
+                                            unsigned flags) {
+  SIM_ENTER(graph, object, count, flags);
+  if (!graph || !object || !count || flags & ~(unsigned)CU_GRAPH_USER_OBJECT_MOVE)
+    return CUDA_ERROR_INVALID_VALUE;
+  DRIVER_TRY(keep(graph, object, count));
+  if (!(flags & CU_GRAPH_USER_OBJECT_MOVE)) atomic_fetch_add(&object->references, count);
+  return CUDA_SUCCESS;
+}
+
+SIM_EXPORT CUresult cuGraphDestroy(CUgraph graph) {
+  SIM_ENTER(graph);
+  if (!graph) return CUDA_ERROR_INVALID_VALUE;
+  driver_graph_free(graph);
+  return CUDA_SUCCESS;
+}
+
+static CUresult copy(CUgraph to, const struct CUgraph_st *from) {
+  for (size_t i = 0; i < from->count; i++)
+    DRIVER_TRY(driver_graph_add(to, from->nodes[i].work, from->nodes[i].argument, from->nodes[i].bytes));
+  for (const kept_t *kept = from->kept; kept; kept = kept->next) {
+    DRIVER_TRY(keep(to, kept->object, kept->count));
+    atomic_fetch_add(&kept->object->references, kept->count);
+  }
+  return CUDA_SUCCESS;
+}
+
+/* An executable graph is a copy. */
+SIM_EXPORT CUresult cuGraphInstantiateWithFlags(CUgraphExec *exec, CUgraph graph, unsigned long long flags) {
+  SIM_ENTER(exec, graph, flags);
+  if (!graph) return CUDA_ERROR_INVALID_VALUE;
+  CUgraph made = calloc(1, sizeof *made);
+  if (!made) return CUDA_ERROR_OUT_OF_MEMORY;
+  CUresult result = copy(made, graph);
+  if (result != CUDA_SUCCESS) {
+    driver_graph_free(made);
+    return result;
+  }
+  *exec = (CUgraphExec)made;
+  return CUDA_SUCCESS;
+}
+
+SIM_EXPORT CUresult cuGraphExecDestroy(CUgraphExec exec) {
+  SIM_ENTER(exec);
+  if (!exec) return CUDA_ERROR_INVALID_VALUE;
+  driver_graph_free((CUgraph)exec);
+  return CUDA_SUCCESS;
+}
+
+SIM_EXPORT CUresult cuGraphLaunch(CUgraphExec exec, CUstream stream) {
+  SIM_ENTER(exec, stream);
+  const struct CUgraph_st *graph = (CUgraph)exec;
+  if (!graph) return CUDA_ERROR_INVALID_VALUE;
+  for (size_t i = 0; i < graph->count; i++)
+    DRIVER_TRY(sim_enqueue(stream, graph->nodes[i].work, graph->nodes[i].argument, graph->nodes[i].bytes));
+  return CUDA_SUCCESS;
+}
