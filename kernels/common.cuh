@@ -17,10 +17,16 @@
 #define GS_E_BF16 1
 #define GS_E_F32  2
 
-GS_DEVICE int gs_min(int a, int b) { return a < b ? a : b; }
-GS_DEVICE int gs_max(int a, int b) { return a > b ? a : b; }
+GS_DEVICE int gs_min(int a, int b) {
+  return a < b ? a : b;
+}
+GS_DEVICE int gs_max(int a, int b) {
+  return a > b ? a : b;
+}
 
-GS_DEVICE int gs_bytes(int type) { return type == GS_E_F32 ? 4 : 2; }
+GS_DEVICE int gs_bytes(int type) {
+  return type == GS_E_F32 ? 4 : 2;
+}
 
 GS_DEVICE float gs_widen(int type, unsigned bits) {
   return type == GS_E_BF16 ? gs_float(bits << 16) : gs_widen_f16(bits & 0xffff);
@@ -55,10 +61,12 @@ GS_DEVICE float gs_element(int type, const unsigned raw[8], int i) {
 GS_DEVICE void gs_store8(int type, char *at, const float v[8]) {
   unsigned raw[8];
   if (type == GS_E_F32) {
-    GS_UNROLL for (int i = 0; i < 8; ++i) raw[i] = gs_bits(v[i]);
+#pragma unroll
+    for (int i = 0; i < 8; ++i) raw[i] = gs_bits(v[i]);
     gs_store_b128(at + 16, raw + 4);
   } else {
-    GS_UNROLL for (int i = 0; i < 4; ++i) raw[i] = gs_narrow2(type, v[2 * i], v[2 * i + 1]);
+#pragma unroll
+    for (int i = 0; i < 4; ++i) raw[i] = gs_narrow2(type, v[2 * i], v[2 * i + 1]);
   }
   gs_store_b128(at, raw);
 }

@@ -2,9 +2,9 @@
  *   GS_BM GS_BN GS_BK   tile: m, n, k in elements (multiples of 16, 16, 32)
  *   GS_STAGES           k-tiles in flight, 2 or more
  *   GS_WARPS            2 or more
- *   GS_ALIGN            bytes that addresses and leading dimensions divide by: 16, or 2 (loads by way of registers)
- * and calls gs_mma with its own constants for types and layout; everything is inlined, so that branches on
- * them vanish.
+ *   GS_ALIGN            bytes that addresses and leading dimensions divide by: 16, or 2 (loads by way of
+ * registers) and calls gs_mma with its own constants for types and layout; everything is inlined, so that
+ * branches on them vanish.
  *
  * The transposed product is computed: the instruction's 16 rows run along n and its 8 columns along m, so
  * that a thread's accumulators lie in pairs along D's contiguous direction.
@@ -18,16 +18,15 @@
 #include "common.cuh"
 
 /* The warp arrangement whose warp tiles (multiples of 16) are the squarest; on a tie, long in m. */
-#define GS_FITS(n)                                                                                           \
-  (GS_WARPS % (n) == 0 && GS_BN % (16 * (n)) == 0 && GS_BM * (n) % (16 * GS_WARPS) == 0)
+#define GS_FITS(n) (GS_WARPS % (n) == 0 && GS_BN % (16 * (n)) == 0 && GS_BM * (n) % (16 * GS_WARPS) == 0)
 #define GS_COST(n) (GS_FITS(n) ? GS_BM * (n) / GS_WARPS + GS_BN / (n) : 1 << 20)
 
 enum {
   GS_THREADS = GS_WARPS * 32,
   GS_COST_12 = GS_COST(1) <= GS_COST(2) ? GS_COST(1) : GS_COST(2),
   GS_COST_48 = GS_COST(4) <= GS_COST(8) ? GS_COST(4) : GS_COST(8),
-  GS_WARPS_N = GS_COST_12 <= GS_COST_48 ? (GS_COST(1) <= GS_COST(2) ? 1 : 2)
-                                        : (GS_COST(4) <= GS_COST(8) ? 4 : 8),
+  GS_WARPS_N =
+      GS_COST_12 <= GS_COST_48 ? (GS_COST(1) <= GS_COST(2) ? 1 : 2) : (GS_COST(4) <= GS_COST(8) ? 4 : 8),
   GS_WARPS_M = GS_WARPS / GS_WARPS_N,
   GS_WM = GS_BM / GS_WARPS_M, /* warp tile */
   GS_WN = GS_BN / GS_WARPS_N,
@@ -43,9 +42,13 @@ enum {
    * the pitch puts 4 consecutive rows into distinct banks. */
   GS_PITCH = (GS_WM + 8) * 4,
   GS_ROOM = GS_RING_BYTES / (GS_WARPS * 16 * GS_PITCH),
-  GS_SLOTS = GS_N16 <= GS_ROOM ? GS_N16 : GS_N16 % 2 == 0 && GS_N16 / 2 <= GS_ROOM ? GS_N16 / 2 : 1,
+  GS_SLOTS = GS_N16 <= GS_ROOM                          ? GS_N16
+             : GS_N16 % 2 == 0 && GS_N16 / 2 <= GS_ROOM ? GS_N16 / 2
+                                                        : 1,
   GS_ITEMS = GS_SLOTS * GS_WM / 16, /* chunks of 8 that a lane stores in one pass */
-  GS_GROUP = GS_ITEMS % 4 == 0 ? 4 : GS_ITEMS % 2 == 0 ? 2 : 1,
+  GS_GROUP = GS_ITEMS % 4 == 0   ? 4
+             : GS_ITEMS % 2 == 0 ? 2
+                                 : 1,
 };
 
 GS_ASSERT(GS_COST(GS_WARPS_N) < 1 << 20, "no arrangement of these warps covers the tile");
@@ -90,7 +93,8 @@ GS_DEVICE void gs_loader_init(gs_loader_t *l, int tile, int kmajor, const char *
   l->step = kmajor ? GS_BK * 2 : (long long)ld * (GS_BK * 2);
   l->mn0 = mn0;
   l->mn = mn;
-  GS_UNROLL for (int j = 0; j * GS_THREADS < tile * GS_BK / 8; ++j) {
+#pragma unroll
+  for (int j = 0; j * GS_THREADS < tile * GS_BK / 8; ++j) {
     gs_place(tile, kmajor, j, &row, &chunk);
     long long at = kmajor ? (long long)gs_min(mn0 + row, mn - 1) * ld + k0 + chunk * 8
                           : (long long)(k0 + row) * ld + gs_chunk_mn(l, chunk);
@@ -116,9 +120,11 @@ GS_DEVICE void gs_gather(const char *from, int inside, int width, unsigned v[4])
     gs_load_b64(from, v);
     gs_load_b64(from + 8, v + 2);
   } else if (inside == 8 && width == 4) {
-    GS_UNROLL for (int i = 0; i < 4; ++i) v[i] = gs_load_b32(from + 4 * i);
+#pragma unroll
+    for (int i = 0; i < 4; ++i) v[i] = gs_load_b32(from + 4 * i);
   } else {
-    GS_UNROLL for (int i = 0; i < 4; ++i) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
       unsigned lo = 2 * i < inside ? gs_load_b16(from + 4 * i) : 0;
       unsigned hi = 2 * i + 1 < inside ? gs_load_b16(from + 4 * i + 2) : 0;
       v[i] = lo | hi << 16;
@@ -128,7 +134,8 @@ GS_DEVICE void gs_gather(const char *from, int inside, int width, unsigned v[4])
 
 /* Starts the copy of the next k-tile into a stage. */
 GS_DEVICE void gs_fetch(gs_loader_t *l, int tile, int kmajor, unsigned stage) {
-  GS_UNROLL for (int j = 0; j * GS_THREADS < tile * GS_BK / 8; ++j) {
+#pragma unroll
+  for (int j = 0; j * GS_THREADS < tile * GS_BK / 8; ++j) {
     if (!gs_has_chunk(tile, j)) continue;
     if (GS_ALIGN == 16)
       gs_copy16(l->to + stage + j * GS_THREADS * 16, l->from[j]);
@@ -141,7 +148,8 @@ GS_DEVICE void gs_fetch(gs_loader_t *l, int tile, int kmajor, unsigned stage) {
 /* The same for the k-tile that lies `ahead` bytes further on and begins at k0; k may end inside it. */
 GS_DEVICE void gs_fetch_ragged(gs_loader_t *l, int tile, int kmajor, unsigned stage, long long ahead, int k0,
                                int k) {
-  GS_UNROLL for (int j = 0; j * GS_THREADS < tile * GS_BK / 8; ++j) {
+#pragma unroll
+  for (int j = 0; j * GS_THREADS < tile * GS_BK / 8; ++j) {
     if (!gs_has_chunk(tile, j)) continue;
     int inside = gs_inside(l, tile, kmajor, j, k0, k);
     if (GS_ALIGN == 16)
@@ -153,22 +161,27 @@ GS_DEVICE void gs_fetch_ragged(gs_loader_t *l, int tile, int kmajor, unsigned st
 
 /* GS_ALIGN 2: what was loaded goes into the stage. */
 GS_DEVICE void gs_deposit(const gs_loader_t *l, int tile, unsigned stage) {
-  GS_UNROLL for (int j = 0; j * GS_THREADS < tile * GS_BK / 8; ++j)
-    if (GS_ALIGN < 16 && gs_has_chunk(tile, j)) gs_shared_store_b128(l->to + stage + j * GS_THREADS * 16, l->held[j]);
+#pragma unroll
+  for (int j = 0; j * GS_THREADS < tile * GS_BK / 8; ++j)
+    if (GS_ALIGN < 16 && gs_has_chunk(tile, j))
+      gs_shared_store_b128(l->to + stage + j * GS_THREADS * 16, l->held[j]);
 }
 
 /* A lane's ldmatrix addresses. In a k-major tile `at` holds one for each k step, and the next 16 rows lie a
  * constant further on; otherwise one for each 16 of m or n, and the next k step lies a constant further on.
  * rows: the operand fills the instruction's 16 rows, else its columns; that decides the order of the four
  * 8 x 8 matrices. */
-enum { GS_ADDRESSES = GS_KS > GS_M16 ? (GS_KS > GS_N16 ? GS_KS : GS_N16) : (GS_M16 > GS_N16 ? GS_M16 : GS_N16) };
+enum {
+  GS_ADDRESSES = GS_KS > GS_M16 ? (GS_KS > GS_N16 ? GS_KS : GS_N16) : (GS_M16 > GS_N16 ? GS_M16 : GS_N16)
+};
 
 GS_DEVICE void gs_addresses(unsigned at[GS_ADDRESSES], int tile, int kmajor, int rows, int mn, int steps,
                             unsigned base) {
   int lane = threadIdx.x % 32;
   int row = rows == kmajor ? lane % 16 : lane % 8 + lane / 16 * 8;
   int half = rows == kmajor ? lane / 16 : lane / 8 % 2;
-  GS_UNROLL for (int i = 0; i < (kmajor ? GS_KS : steps); ++i)
+#pragma unroll
+  for (int i = 0; i < (kmajor ? GS_KS : steps); ++i)
     at[i] = base + (kmajor ? gs_chunk_offset(GS_BK, tile, mn + row, i * 2 + half)
                            : gs_chunk_offset(tile, GS_BK, row, mn / 8 + i * 2 + half));
 }
@@ -176,7 +189,8 @@ GS_DEVICE void gs_addresses(unsigned at[GS_ADDRESSES], int tile, int kmajor, int
 GS_DEVICE void gs_fragments(unsigned v[][4], const unsigned at[GS_ADDRESSES], int tile, int kmajor, int steps,
                             unsigned stage, int ks) {
   const int apart = 16 * 2 * GS_PANEL(kmajor ? GS_BK : tile);
-  GS_UNROLL for (int i = 0; i < steps; ++i) {
+#pragma unroll
+  for (int i = 0; i < steps; ++i) {
     if (kmajor)
       gs_ldmatrix(at[ks] + stage + i * apart, v[i]);
     else
@@ -187,8 +201,10 @@ GS_DEVICE void gs_fragments(unsigned v[][4], const unsigned at[GS_ADDRESSES], in
 typedef float gs_acc_t[GS_N16][GS_M8][4];
 
 GS_DEVICE void gs_step(gs_acc_t acc, int type, unsigned rows[GS_N16][4], unsigned columns[GS_M16][4]) {
-  GS_UNROLL for (int i = 0; i < GS_N16; ++i) {
-    GS_UNROLL for (int f = 0; f < GS_M8; ++f) {
+#pragma unroll
+  for (int i = 0; i < GS_N16; ++i) {
+#pragma unroll
+    for (int f = 0; f < GS_M8; ++f) {
       if (type == GS_E_BF16)
         gs_mma_bf16(acc[i][f], rows[i], columns[f / 2] + f % 2 * 2);
       else
@@ -199,8 +215,8 @@ GS_DEVICE void gs_step(gs_acc_t acc, int type, unsigned rows[GS_N16][4], unsigne
 
 /* Where this block works. */
 typedef struct {
-  int m, n;         /* first element of its tile */
-  int warp_m;       /* first element of this warp's tile inside it */
+  int m, n;   /* first element of its tile */
+  int warp_m; /* first element of this warp's tile inside it */
   int warp_n;
   int first, tiles; /* its k-tiles */
 } gs_spot_t;
@@ -223,7 +239,7 @@ GS_DEVICE gs_spot_t gs_find_spot(const gs_params_t *p) {
     end = tiles_k * (blockIdx.y + 1) / p->split_k;
   }
   int warp = threadIdx.x / 32;
-  gs_spot_t spot = {(int)tile_m * GS_BM,          (int)tile_n * GS_BN, warp % GS_WARPS_M * GS_WM,
+  gs_spot_t spot = {(int)tile_m * GS_BM,       (int)tile_n * GS_BN, warp % GS_WARPS_M * GS_WM,
                     warp / GS_WARPS_M * GS_WN, (int)first,          (int)(end - first)};
   return spot;
 }
@@ -234,17 +250,18 @@ GS_DEVICE void gs_multiply(const gs_params_t *p, const gs_spot_t *spot, int type
   const int kmajor_a = transa, kmajor_b = !transb;
   const int k0 = spot->first * GS_BK, ahead = spot->tiles - 1;
   gs_loader_t a, b;
-  gs_loader_init(&a, GS_BM, kmajor_a, (const char *)p->a + blockIdx.z * p->stride_a * 2, p->lda, spot->m, p->m,
-                 k0, shared);
-  gs_loader_init(&b, GS_BN, kmajor_b, (const char *)p->b + blockIdx.z * p->stride_b * 2, p->ldb, spot->n, p->n,
-                 k0, shared + GS_A_BYTES);
+  gs_loader_init(&a, GS_BM, kmajor_a, (const char *)p->a + blockIdx.z * p->stride_a * 2, p->lda, spot->m,
+                 p->m, k0, shared);
+  gs_loader_init(&b, GS_BN, kmajor_b, (const char *)p->b + blockIdx.z * p->stride_b * 2, p->ldb, spot->n,
+                 p->n, k0, shared + GS_A_BYTES);
 
   gs_fetch_ragged(&a, GS_BM, kmajor_a, 0, ahead * a.step, k0 + ahead * GS_BK, p->k);
   gs_fetch_ragged(&b, GS_BN, kmajor_b, 0, ahead * b.step, k0 + ahead * GS_BK, p->k);
   gs_deposit(&a, GS_BM, 0);
   gs_deposit(&b, GS_BN, 0);
   gs_copy_commit();
-  GS_UNROLL for (int s = 1; s < GS_STAGES - 1; ++s) {
+#pragma unroll
+  for (int s = 1; s < GS_STAGES - 1; ++s) {
     if (s < spot->tiles) {
       gs_fetch(&a, GS_BM, kmajor_a, s * GS_STAGE_BYTES);
       gs_fetch(&b, GS_BN, kmajor_b, s * GS_STAGE_BYTES);
@@ -266,9 +283,11 @@ GS_DEVICE void gs_multiply(const gs_params_t *p, const gs_spot_t *spot, int type
   gs_sync();
   gs_fragments(rows[0], at_n, GS_BN, kmajor_b, GS_N16, reads, 0);
   gs_fragments(columns[0], at_m, GS_BM, kmajor_a, GS_M16, reads, 0);
-  GS_ROLLED for (;;) {
+#pragma unroll 1
+  for (;;) {
     const int fetching = unfetched-- > 0;
-    GS_UNROLL for (int ks = 0; ks < GS_KS - 1; ++ks) {
+#pragma unroll
+    for (int ks = 0; ks < GS_KS - 1; ++ks) {
       gs_fragments(rows[(ks + 1) % 2], at_n, GS_BN, kmajor_b, GS_N16, reads, ks + 1);
       gs_fragments(columns[(ks + 1) % 2], at_m, GS_BM, kmajor_a, GS_M16, reads, ks + 1);
       if (ks == 0 && fetching) gs_fetch(&a, GS_BM, kmajor_a, writes);
@@ -302,9 +321,11 @@ GS_DEVICE int gs_reduce(const gs_params_t *p, gs_acc_t acc) {
   char *sums = (char *)p->workspace + GS_SPLIT_COUNTERS * 4 + threadIdx.x * 16 +
                (unsigned long long)tile * splits * (GS_BM * GS_BN * 4);
   char *mine = sums + (unsigned long long)blockIdx.y * (GS_BM * GS_BN * 4);
-  GS_UNROLL for (int i = 0; i < GS_N16 * GS_M8; ++i) {
+#pragma unroll
+  for (int i = 0; i < GS_N16 * GS_M8; ++i) {
     unsigned raw[4];
-    GS_UNROLL for (int r = 0; r < 4; ++r) raw[r] = gs_bits(acc[i / GS_M8][i % GS_M8][r]);
+#pragma unroll
+    for (int r = 0; r < 4; ++r) raw[r] = gs_bits(acc[i / GS_M8][i % GS_M8][r]);
     gs_store_b128(mine + i * GS_THREADS * 16, raw);
   }
   gs_fence();
@@ -313,14 +334,20 @@ GS_DEVICE int gs_reduce(const gs_params_t *p, gs_acc_t acc) {
   if (!gs_sync_or(last)) return 0;
   gs_fence();
   if (last) gs_store_b32(counter, 0);
-  GS_UNROLL for (int i = 0; i < GS_N16 * GS_M8; ++i) {
-    GS_UNROLL for (int r = 0; r < 4; ++r) acc[i / GS_M8][i % GS_M8][r] = 0.0f;
+#pragma unroll
+  for (int i = 0; i < GS_N16 * GS_M8; ++i) {
+#pragma unroll
+    for (int r = 0; r < 4; ++r) acc[i / GS_M8][i % GS_M8][r] = 0.0f;
   }
-  GS_ROLLED for (unsigned s = 0; s < splits; ++s) {
+#pragma unroll 1
+  for (unsigned s = 0; s < splits; ++s) {
     unsigned raw[GS_N16 * GS_M8][4];
-    GS_UNROLL for (int i = 0; i < GS_N16 * GS_M8; ++i) gs_load_b128_fresh(sums + i * GS_THREADS * 16, raw[i]);
-    GS_UNROLL for (int i = 0; i < GS_N16 * GS_M8; ++i) {
-      GS_UNROLL for (int r = 0; r < 4; ++r) acc[i / GS_M8][i % GS_M8][r] += gs_float(raw[i][r]);
+#pragma unroll
+    for (int i = 0; i < GS_N16 * GS_M8; ++i) gs_load_b128_fresh(sums + i * GS_THREADS * 16, raw[i]);
+#pragma unroll
+    for (int i = 0; i < GS_N16 * GS_M8; ++i) {
+#pragma unroll
+      for (int r = 0; r < 4; ++r) acc[i / GS_M8][i % GS_M8][r] += gs_float(raw[i][r]);
     }
     sums += GS_BM * GS_BN * 4;
   }
@@ -330,7 +357,8 @@ GS_DEVICE int gs_reduce(const gs_params_t *p, gs_acc_t acc) {
 /* The rest of a chunk of eight, or all of one that cannot be stored whole. */
 GS_DEVICE void gs_store_singly(const gs_params_t *p, int d_type, float beta, const char *c, char *d,
                                unsigned from, int count) {
-  GS_ROLLED for (int e = 0; e < count; ++e) {
+#pragma unroll 1
+  for (int e = 0; e < count; ++e) {
     float v = gs_shared_load_f32(from + e * 4);
     if (beta != 0.0f) v += beta * gs_load1(d_type, c + e * gs_bytes(d_type));
     gs_store1(d_type, d + e * gs_bytes(d_type), gs_activate(p->epilogue, v));
@@ -339,7 +367,8 @@ GS_DEVICE void gs_store_singly(const gs_params_t *p, int d_type, float beta, con
 
 GS_DEVICE int gs_whole_chunks(const void *base, int ld, long long stride, int type) {
   return (((unsigned)(unsigned long long)base | (unsigned)ld * gs_bytes(type) |
-           (unsigned)stride * gs_bytes(type)) & 15) == 0;
+           (unsigned)stride * gs_bytes(type)) &
+          15) == 0;
 }
 
 /* alpha * acc + bias goes through shared memory, each warp its own part, so that eight elements that lie
@@ -356,16 +385,19 @@ GS_DEVICE void gs_finish(const gs_params_t *p, const gs_spot_t *spot, int d_type
   const int whole = whole_d && (beta == 0.0f || whole_c);
 
   gs_sync(); /* the ring is free */
-  GS_UNROLL for (int pass = 0; pass < GS_N16; pass += GS_SLOTS) {
+#pragma unroll
+  for (int pass = 0; pass < GS_N16; pass += GS_SLOTS) {
     const int n0 = spot->n + spot->warp_n + pass * 16;
-    GS_UNROLL for (int f = 0; f < GS_M8; ++f) {
+#pragma unroll
+    for (int f = 0; f < GS_M8; ++f) {
       int m = m0 + f * 8 + lane % 4 * 2;
       float bias0 = 0.0f, bias1 = 0.0f;
       if (gs_has_bias(p->epilogue)) {
         if (m < p->m) bias0 = gs_load1(d_type, (const char *)p->bias + (long long)m * bytes);
         if (m + 1 < p->m) bias1 = gs_load1(d_type, (const char *)p->bias + (long long)(m + 1) * bytes);
       }
-      GS_UNROLL for (int i = 0; i < GS_SLOTS; ++i) {
+#pragma unroll
+      for (int i = 0; i < GS_SLOTS; ++i) {
         const float *v = acc[pass + i][f];
         unsigned to = mine + i * 16 * GS_PITCH + f * 32;
         gs_shared_store_b64(to, alpha * v[0] + bias0, alpha * v[1] + bias1);
@@ -373,15 +405,18 @@ GS_DEVICE void gs_finish(const gs_params_t *p, const gs_spot_t *spot, int d_type
       }
     }
     gs_sync_warp();
-    GS_ROLLED for (int item = 0; item < GS_ITEMS; item += GS_GROUP) {
+#pragma unroll 1
+    for (int item = 0; item < GS_ITEMS; item += GS_GROUP) {
       unsigned c_raw[GS_GROUP][8];
       if (beta != 0.0f && whole) {
-        GS_UNROLL for (int u = 0; u < GS_GROUP; ++u) {
+#pragma unroll
+        for (int u = 0; u < GS_GROUP; ++u) {
           int at = (item + u) * 32 + lane, m = m0 + at % GS_M8 * 8, n = n0 + at / GS_M8;
           if (m + 8 <= p->m && n < p->n) gs_load8(d_type, c + ((long long)n * p->ldc + m) * bytes, c_raw[u]);
         }
       }
-      GS_UNROLL for (int u = 0; u < GS_GROUP; ++u) {
+#pragma unroll
+      for (int u = 0; u < GS_GROUP; ++u) {
         int at = (item + u) * 32 + lane, m = m0 + at % GS_M8 * 8, n = n0 + at / GS_M8;
         if (m >= p->m || n >= p->n) continue;
         unsigned from = stage + at / GS_M8 * GS_PITCH + at % GS_M8 * 32;
@@ -395,10 +430,12 @@ GS_DEVICE void gs_finish(const gs_params_t *p, const gs_spot_t *spot, int d_type
         gs_shared_load_f32x4(from, v);
         gs_shared_load_f32x4(from + 16, v + 4);
         if (beta != 0.0f) {
-          GS_UNROLL for (int e = 0; e < 8; ++e) v[e] += beta * gs_element(d_type, c_raw[u], e);
+#pragma unroll
+          for (int e = 0; e < 8; ++e) v[e] += beta * gs_element(d_type, c_raw[u], e);
         }
         if (p->epilogue != GS_EPI_DEFAULT && p->epilogue != GS_EPI_BIAS) {
-          GS_UNROLL for (int e = 0; e < 8; ++e) v[e] = gs_activate(p->epilogue, v[e]);
+#pragma unroll
+          for (int e = 0; e < 8; ++e) v[e] = gs_activate(p->epilogue, v[e]);
         }
         gs_store8(d_type, to, v);
       }
@@ -413,8 +450,10 @@ GS_DEVICE void gs_mma(const gs_params_t *p, int type, int d_type, int transa, in
   float alpha = p->alpha_ptr ? gs_float(gs_load_b32(p->alpha_ptr)) : p->alpha;
   float beta = p->beta_ptr ? gs_float(gs_load_b32(p->beta_ptr)) : p->beta;
   gs_acc_t acc;
-  GS_UNROLL for (int i = 0; i < GS_N16 * GS_M8; ++i) {
-    GS_UNROLL for (int r = 0; r < 4; ++r) acc[i / GS_M8][i % GS_M8][r] = 0.0f;
+#pragma unroll
+  for (int i = 0; i < GS_N16 * GS_M8; ++i) {
+#pragma unroll
+    for (int r = 0; r < 4; ++r) acc[i / GS_M8][i % GS_M8][r] = 0.0f;
   }
   if (alpha != 0.0f && spot.tiles > 0) gs_multiply(p, &spot, type, transa, transb, shared, acc);
   if (p->split_k > 1 && !gs_reduce(p, acc)) return;

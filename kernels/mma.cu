@@ -2,13 +2,11 @@
  * hands over as GS_TILE (the end of the id) and the constants of gemm_mma.cuh. */
 #include "gemm_mma.cuh"
 #include "instances.h"
-
-#define GS_PASTE(a, b) a##b
-#define GS_NAME(head, tail) GS_PASTE(head, tail)
+#include "tiles.h"
 
 #define GS_INSTANCE(ab, d, AB, D, ta, tb, transa, transb)                                                    \
   extern "C" __global__ void __launch_bounds__(GS_WARPS * 32)                                                \
-      GS_NAME(mma_##ab##_##d##_##ta##tb##_, GS_TILE)(const __grid_constant__ gs_params_t p) {                \
+      GS_JOIN(mma_##ab##_##d##_##ta##tb##_, GS_TILE)(const __grid_constant__ gs_params_t p) {                \
     gs_mma(&p, GS_E_##AB, GS_E_##D, transa, transb);                                                         \
   }
 GS_INSTANCES(GS_INSTANCE)

@@ -3,8 +3,6 @@
 #define GS_PTX_CUH
 
 #define GS_DEVICE static __device__ __forceinline__
-#define GS_UNROLL _Pragma("unroll")
-#define GS_ROLLED _Pragma("unroll 1")
 #define GS_ASSERT static_assert
 
 extern __shared__ __align__(128) char gs_shared[];
@@ -16,8 +14,12 @@ GS_DEVICE unsigned gs_shared_address(void) {
 }
 
 /* --- values --- */
-GS_DEVICE float gs_float(unsigned bits) { return __uint_as_float(bits); }
-GS_DEVICE unsigned gs_bits(float v) { return __float_as_uint(v); }
+GS_DEVICE float gs_float(unsigned bits) {
+  return __uint_as_float(bits);
+}
+GS_DEVICE unsigned gs_bits(float v) {
+  return __float_as_uint(v);
+}
 
 GS_DEVICE float gs_widen_f16(unsigned bits) {
   float v;
@@ -89,7 +91,8 @@ GS_DEVICE void gs_store_b32(void *at, unsigned v) {
 }
 
 GS_DEVICE void gs_store_b128(void *at, const unsigned v[4]) {
-  asm volatile("st.global.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(at), "r"(v[0]), "r"(v[1]), "r"(v[2]), "r"(v[3])
+  asm volatile("st.global.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(at), "r"(v[0]), "r"(v[1]), "r"(v[2]),
+               "r"(v[3])
                : "memory");
 }
 
@@ -99,7 +102,8 @@ GS_DEVICE void gs_shared_store_b64(unsigned to, float x, float y) {
 }
 
 GS_DEVICE void gs_shared_store_b128(unsigned to, const unsigned v[4]) {
-  asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(to), "r"(v[0]), "r"(v[1]), "r"(v[2]), "r"(v[3])
+  asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(to), "r"(v[0]), "r"(v[1]), "r"(v[2]),
+               "r"(v[3])
                : "memory");
 }
 
@@ -127,7 +131,9 @@ GS_DEVICE void gs_copy_part(unsigned to, const void *from, int bytes) {
                : "memory");
 }
 
-GS_DEVICE void gs_copy_commit(void) { asm volatile("cp.async.commit_group;" ::: "memory"); }
+GS_DEVICE void gs_copy_commit(void) {
+  asm volatile("cp.async.commit_group;" ::: "memory");
+}
 
 /* Waits until all but the newest `pending` groups have landed. A constant. */
 #define gs_copy_wait(pending) asm volatile("cp.async.wait_group %0;" ::"n"(pending) : "memory")
@@ -164,10 +170,20 @@ GS_DEVICE void gs_mma_bf16(float acc[4], const unsigned rows[4], const unsigned 
 }
 
 /* --- threads --- */
-GS_DEVICE void gs_sync(void) { __syncthreads(); }
-GS_DEVICE int gs_sync_or(int flag) { return __syncthreads_or(flag); }
-GS_DEVICE void gs_sync_warp(void) { __syncwarp(); }
-GS_DEVICE void gs_fence(void) { __threadfence(); }
-GS_DEVICE unsigned gs_count_up(unsigned *counter) { return atomicAdd(counter, 1u); }
+GS_DEVICE void gs_sync(void) {
+  __syncthreads();
+}
+GS_DEVICE int gs_sync_or(int flag) {
+  return __syncthreads_or(flag);
+}
+GS_DEVICE void gs_sync_warp(void) {
+  __syncwarp();
+}
+GS_DEVICE void gs_fence(void) {
+  __threadfence();
+}
+GS_DEVICE unsigned gs_count_up(unsigned *counter) {
+  return atomicAdd(counter, 1u);
+}
 
 #endif

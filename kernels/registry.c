@@ -6,6 +6,7 @@
 
 #include "gs_kernel.h"
 #include "instances.h"
+#include "tiles.h"
 
 static const char *const family_names[] = {
 #define X(name, text) text,
@@ -39,33 +40,39 @@ static const instance_t instances[] = {
 enum { TILES = sizeof tiles / sizeof *tiles, INSTANCES = sizeof instances / sizeof *instances };
 
 /* One fatbin a tile, put into .rodata by the assembler. GS_FATBINS is the folder, from the build. */
-#define SUFFIX_16
-#define SUFFIX_2 _v2
-#define NAME(bm, bn, bk, stages, warps, align)  NAME_(bm, bn, bk, stages, warps, SUFFIX_##align)
-#define NAME_(bm, bn, bk, stages, warps, suffix) NAME__(bm, bn, bk, stages, warps, suffix)
-#define NAME__(bm, bn, bk, stages, warps, suffix) bm##x##bn##x##bk##_s##stages##_w##warps##suffix
-#define TEXT(text)  TEXT_(text)
-#define TEXT_(text) #text
-#define JOIN(a, b)  JOIN_(a, b)
-#define JOIN_(a, b) a##b
-
-#define GS_MMA(...)                                                                                          \
-  __asm__(".pushsection .rodata\n.balign 16\n"                                                               \
-          ".globl gs_fatbin_" TEXT(NAME(__VA_ARGS__)) "\n.hidden gs_fatbin_" TEXT(NAME(__VA_ARGS__)) "\n"   \
-          "gs_fatbin_" TEXT(NAME(__VA_ARGS__)) ":\n.incbin \"" GS_FATBINS "/mma_" TEXT(NAME(__VA_ARGS__))    \
-          ".fatbin\"\n"                                                                                      \
-          ".globl gs_fatbin_end_" TEXT(NAME(__VA_ARGS__)) "\n"                                               \
-          ".hidden gs_fatbin_end_" TEXT(NAME(__VA_ARGS__)) "\n"                                              \
-          "gs_fatbin_end_" TEXT(NAME(__VA_ARGS__)) ":\n.popsection\n");                                      \
-  extern const char JOIN(gs_fatbin_, NAME(__VA_ARGS__))[] __attribute__((visibility("hidden")));             \
-  extern const char JOIN(gs_fatbin_end_, NAME(__VA_ARGS__))[] __attribute__((visibility("hidden")));
+#define GS_MMA(...)                                                                                                                      \
+  __asm__(".pushsection .rodata\n.balign 16\n"                                                                                           \
+          ".globl gs_fatbin_" GS_TEXT(GS_TILE_NAME(__VA_ARGS__)) "\n.hidden gs_fatbin_" GS_TEXT(                                         \
+              GS_TILE_NAME(                                                                                                              \
+                  __VA_ARGS__)) "\n"                                                                                                     \
+                                "gs_fatbin_" GS_TEXT(GS_TILE_NAME(__VA_ARGS__)) ":\n.incbin \"" GS_FATBINS "/mma_" GS_TEXT(GS_TILE_NAME( \
+                                    __VA_ARGS__)) ".fatbin\"\n"                                                                          \
+                                                  ".globl gs_fatbin_end_" GS_TEXT(GS_TILE_NAME(                                          \
+                                                      __VA_ARGS__)) "\n"                                                                 \
+                                                                    ".hidden gs_fatbin_end_" GS_TEXT(GS_TILE_NAME(                       \
+                                                                        __VA_ARGS__)) "\n"                                               \
+                                                                                      "gs_fatbin_"                                       \
+                                                                                      "end_" GS_TEXT(GS_TILE_NAME(                       \
+                                                                                          __VA_ARGS__)) ":"                              \
+                                                                                                        "\n"                             \
+                                                                                                        ".p"                             \
+                                                                                                        "op"                             \
+                                                                                                        "se"                             \
+                                                                                                        "ct"                             \
+                                                                                                        "io"                             \
+                                                                                                        "n"                              \
+                                                                                                        "\n");                           \
+  extern const char GS_JOIN(gs_fatbin_, GS_TILE_NAME(__VA_ARGS__))[] __attribute__((visibility("hidden")));                              \
+  extern const char GS_JOIN(gs_fatbin_end_, GS_TILE_NAME(__VA_ARGS__))[]                                                                 \
+      __attribute__((visibility("hidden")));
 #include "mma.def"
 #undef GS_MMA
 
 static const struct {
   const char *begin, *end;
 } images[] = {
-#define GS_MMA(...) {JOIN(gs_fatbin_, NAME(__VA_ARGS__)), JOIN(gs_fatbin_end_, NAME(__VA_ARGS__))},
+#define GS_MMA(...)                                                                                          \
+  {GS_JOIN(gs_fatbin_, GS_TILE_NAME(__VA_ARGS__)), GS_JOIN(gs_fatbin_end_, GS_TILE_NAME(__VA_ARGS__))},
 #include "mma.def"
 #undef GS_MMA
 };
@@ -108,7 +115,8 @@ const void *gs_shipped_image(int image_index, size_t *size) {
 int gs_kernel_format(char *buffer, size_t size, const gs_kernel_t *k) {
   return snprintf(buffer, size, "%s_%s_%s_%s%s_%dx%dx%d_s%d_w%d%s", family_names[k->family],
                   gs_type_names[k->ab_type], gs_type_names[k->d_type], gs_op_names[k->transa],
-                  gs_op_names[k->transb], k->bm, k->bn, k->bk, k->stages, k->warps, k->align == 2 ? "_v2" : "");
+                  gs_op_names[k->transb], k->bm, k->bn, k->bk, k->stages, k->warps,
+                  k->align == 2 ? "_v2" : "");
 }
 
 static bool family_computes(int ab_type, int d_type) {
@@ -129,10 +137,17 @@ bool gs_kernel_parse(const char *id, gs_kernel_t *k) {
   if (family_index < 0 || ab_type < 0 || d_type < 0 || !family_computes(ab_type, d_type)) return false;
   if (bm < 16 || bm % 16 || bn < 16 || bn % 16 || bk < 32 || bk % 32 || stages < 2 || warps < 1 || warps > 32)
     return false;
-  gs_kernel_t read = {(uint8_t)family_index, (uint8_t)ab_type, (uint8_t)d_type,
-                      *transa == 't' ? GS_OP_T : GS_OP_N, *transb == 't' ? GS_OP_T : GS_OP_N,
-                      (uint8_t)stages, (uint8_t)warps, id[length] ? 2 : 16,
-                      (int16_t)bm, (int16_t)bn, (int16_t)bk};
+  gs_kernel_t read = {(uint8_t)family_index,
+                      (uint8_t)ab_type,
+                      (uint8_t)d_type,
+                      *transa == 't' ? GS_OP_T : GS_OP_N,
+                      *transb == 't' ? GS_OP_T : GS_OP_N,
+                      (uint8_t)stages,
+                      (uint8_t)warps,
+                      id[length] ? 2 : 16,
+                      (int16_t)bm,
+                      (int16_t)bn,
+                      (int16_t)bk};
   gs_kernel_format(again, sizeof again, &read);
   if (strcmp(again, id)) return false;
   *k = read;

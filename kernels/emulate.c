@@ -1,0 +1,337 @@
+#include "emulate.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <ucontext.h>
+#ifdef __SANITIZE_THREAD__
+#include <sanitizer/tsan_interface.h>
+#endif
+
+#define GS_EMULATE
+#include "common.cuh"
+#include "instances.h"
+#include "tiles.h"
+
+enum { STACK = 128 << 10, SHARED_BASE = 1024, LANES = 32, THREADS_MAX = 1024, COPIES_MAX = 256 };
+
+typedef struct {
+  unsigned to;
+  int bytes, group;
+  const void *from;
+} copy_t;
+
+typedef struct {
+  ucontext_t context;
+  void *sanitizer; /* the thread sanitizer's idea of a fiber */
+  char *stack;
+  bool done;
+  unsigned meetings; /* warp-wide meetings so far */
+  int group, copies; /* of background copies: the open group; how many have not landed */
+  copy_t copy[COPIES_MAX];
+} fiber_t;
+
+/* A meeting point of `size` threads. Threads may be one meeting apart, hence two boards to leave values on.
+ */
+typedef struct {
+  unsigned size, arrived, generation;
+  struct {
+    unsigned address;
+    float rows[8], columns[4];
+  } board[2][LANES];
+} meeting_t;
+
+gs_index_t gs_emulated_thread, gs_emulated_block, gs_emulated_grid;
+
+static struct {
+  const gs_emulation_t *how;
+  const gs_params_t *params;
+  void (*kernel)(const gs_params_t *);
+  const char *fault;
+  unsigned char *shared;
+  unsigned shared_bytes, threads;
+  int gathered; /* by gs_sync_or */
+  fiber_t *fibers;
+  void *sanitizer;
+  ucontext_t scheduler;
+  meeting_t block, warps[THREADS_MAX / LANES];
+} run;
+
+static fiber_t *self(void) {
+  return &run.fibers[gs_emulated_thread.x];
+}
+static void fault(const char *what) {
+  if (!run.fault) run.fault = what;
+}
+
+/* --- fibers --- */
+static void switch_to(void *sanitizer) {
+#ifdef __SANITIZE_THREAD__
+  __tsan_switch_to_fiber(sanitizer, 0);
+#else
+  (void)sanitizer;
+#endif
+}
+
+static void yield(void) {
+  fiber_t *fiber = self();
+  switch_to(run.sanitizer);
+  swapcontext(&fiber->context, &run.scheduler);
+}
+
+static void enter(void) {
+  run.kernel(run.params);
+  self()->done = true;
+  yield();
+}
+
+static void meet(meeting_t *at) {
+  unsigned generation = at->generation;
+  if (++at->arrived == at->size) {
+    at->arrived = 0;
+    ++at->generation;
+  }
+  while (at->generation == generation) yield();
+}
+
+static void start(unsigned index) {
+  fiber_t *fiber = &run.fibers[index];
+  getcontext(&fiber->context);
+  fiber->context.uc_stack.ss_sp = fiber->stack;
+  fiber->context.uc_stack.ss_size = STACK;
+  fiber->context.uc_link = NULL;
+  makecontext(&fiber->context, enter, 0);
+  fiber->done = false;
+  fiber->meetings = 0;
+  fiber->group = fiber->copies = 0;
+}
+
+/* Round after round until every thread is done, or a whole round moved none: a barrier that some never reach.
+ */
+static void run_block(void) {
+  memset(run.shared, 0xff, run.shared_bytes); /* NaN in every type */
+  run.block = (meeting_t){.size = run.threads};
+  for (unsigned w = 0; w < run.threads / LANES; ++w) run.warps[w] = (meeting_t){.size = LANES};
+  for (unsigned i = 0; i < run.threads; ++i) start(i);
+  for (unsigned left = run.threads, stalled = 0; left; ++stalled) {
+    unsigned before = left, meetings = run.block.generation;
+    for (unsigned w = 0; w < run.threads / LANES; ++w) meetings += run.warps[w].generation;
+    for (unsigned i = 0; i < run.threads; ++i) {
+      unsigned index = run.how->backward ? run.threads - 1 - i : i;
+      if (run.fibers[index].done) continue;
+      gs_emulated_thread = (gs_index_t){index, 0, 0};
+      switch_to(run.fibers[index].sanitizer);
+      swapcontext(&run.scheduler, &run.fibers[index].context);
+      left -= run.fibers[index].done;
+    }
+    for (unsigned w = 0; w < run.threads / LANES; ++w) meetings -= run.warps[w].generation;
+    if (left != before || meetings != run.block.generation) stalled = 0;
+    if (stalled > 1) {
+      fault("a barrier that some threads never reach");
+      return;
+    }
+  }
+}
+
+/* --- memory --- */
+static bool legal(const void *at, unsigned bytes, bool write) {
+  for (int i = 0; i < run.how->range_count; ++i) {
+    const gs_range_t *r = &run.how->ranges[i];
+    uintptr_t begin = (uintptr_t)r->begin, first = (uintptr_t)at;
+    if (first >= begin && first + bytes <= begin + r->bytes && (r->writable || !write)) return true;
+  }
+  return false;
+}
+
+void gs_emulated_load(const void *at, void *v, unsigned bytes) {
+  memset(v, 0, bytes);
+  if ((uintptr_t)at % bytes)
+    fault("a misaligned load");
+  else if (!legal(at, bytes, false))
+    fault("a load outside the operands");
+  else
+    memcpy(v, at, bytes);
+}
+
+void gs_emulated_store(void *at, const void *v, unsigned bytes) {
+  if ((uintptr_t)at % bytes)
+    fault("a misaligned store");
+  else if (!legal(at, bytes, true))
+    fault("a store outside the result");
+  else
+    memcpy(at, v, bytes);
+}
+
+unsigned gs_shared_address(void) {
+  return SHARED_BASE;
+}
+
+void *gs_emulated_shared(unsigned address, unsigned bytes) {
+  static unsigned char nowhere[16];
+  if (address % bytes) fault("a misaligned access to shared memory");
+  if (address >= SHARED_BASE && address - SHARED_BASE + bytes <= run.shared_bytes)
+    return run.shared + (address - SHARED_BASE);
+  fault("an access outside shared memory");
+  return nowhere;
+}
+
+static void land(const copy_t *copy) {
+  unsigned char *to = gs_emulated_shared(copy->to, 16);
+  memset(to, 0, 16);
+  if (copy->bytes && !legal(copy->from, (unsigned)copy->bytes, false))
+    fault("a background copy from outside the operands");
+  else
+    memcpy(to, copy->from, (size_t)copy->bytes);
+}
+
+void gs_copy_part(unsigned to, const void *from, int bytes) {
+  fiber_t *fiber = self();
+  copy_t copy = {to, bytes, fiber->group, from};
+  if ((uintptr_t)from % 16 || bytes < 0 || bytes > 16) fault("a misaligned background copy");
+  if (!run.how->late)
+    land(&copy);
+  else if (fiber->copies == COPIES_MAX)
+    fault("more background copies in flight than the emulator holds");
+  else
+    fiber->copy[fiber->copies++] = copy;
+}
+
+void gs_copy_commit(void) {
+  ++self()->group;
+}
+
+void gs_copy_wait(int pending) {
+  fiber_t *fiber = self();
+  int kept = 0;
+  for (int i = 0; i < fiber->copies; ++i) {
+    if (fiber->copy[i].group < fiber->group - pending)
+      land(&fiber->copy[i]);
+    else
+      fiber->copy[kept++] = fiber->copy[i];
+  }
+  fiber->copies = kept;
+}
+
+/* --- meetings --- */
+void gs_sync(void) {
+  meet(&run.block);
+}
+
+int gs_sync_or(int flag) {
+  run.gathered |= flag;
+  meet(&run.block);
+  int any = run.gathered;
+  meet(&run.block);
+  run.gathered = 0;
+  meet(&run.block);
+  return any;
+}
+
+static meeting_t *warp(void) {
+  return &run.warps[gs_emulated_thread.x / LANES];
+}
+void gs_sync_warp(void) {
+  meet(warp());
+}
+
+unsigned gs_count_up(unsigned *counter) {
+  unsigned old = 0;
+  gs_emulated_load(counter, &old, 4);
+  gs_emulated_store(counter, &(unsigned){old + 1}, 4);
+  return old;
+}
+
+static void ldmatrix(unsigned from, unsigned v[4], bool trans) {
+  unsigned lane = gs_emulated_thread.x % LANES, board = self()->meetings++ % 2;
+  warp()->board[board][lane].address = from;
+  meet(warp());
+  for (unsigned i = 0; i < 4; ++i) {
+    unsigned short half[2];
+    for (unsigned h = 0; h < 2; ++h) {
+      unsigned row = trans ? lane % 4 * 2 + h : lane / 4, column = trans ? lane / 4 : lane % 4 * 2 + h;
+      const unsigned char *at = gs_emulated_shared(warp()->board[board][i * 8 + row].address, 16);
+      memcpy(&half[h], at + column * 2, 2);
+    }
+    v[i] = half[0] | (unsigned)half[1] << 16;
+  }
+}
+
+void gs_ldmatrix(unsigned from, unsigned v[4]) {
+  ldmatrix(from, v, false);
+}
+void gs_ldmatrix_trans(unsigned from, unsigned v[4]) {
+  ldmatrix(from, v, true);
+}
+
+/* Fragments as the PTX manual draws them for mma.m16n8k16. */
+static void mma(int type, float acc[4], const unsigned rows[4], const unsigned columns[2]) {
+  unsigned lane = gs_emulated_thread.x % LANES, board = self()->meetings++ % 2;
+  for (unsigned i = 0; i < 8; ++i)
+    warp()->board[board][lane].rows[i] = gs_widen(type, rows[i / 2] >> i % 2 * 16);
+  for (unsigned i = 0; i < 4; ++i)
+    warp()->board[board][lane].columns[i] = gs_widen(type, columns[i / 2] >> i % 2 * 16);
+  meet(warp());
+  for (unsigned c = 0; c < 4; ++c) {
+    unsigned row = lane / 4, column = lane % 4 * 2 + c % 2; /* and row + 8 for c >= 2 */
+    for (unsigned k = 0; k < 16; ++k)
+      acc[c] += warp()->board[board][row * 4 + k % 8 / 2].rows[k / 8 * 4 + c / 2 * 2 + k % 2] *
+                warp()->board[board][column * 4 + k % 8 / 2].columns[k / 8 * 2 + k % 2];
+  }
+}
+
+void gs_mma_f16(float acc[4], const unsigned rows[4], const unsigned columns[2]) {
+  mma(GS_E_F16, acc, rows, columns);
+}
+void gs_mma_bf16(float acc[4], const unsigned rows[4], const unsigned columns[2]) {
+  mma(GS_E_BF16, acc, rows, columns);
+}
+
+/* --- launch --- */
+typedef void (*const kernels_t[])(const gs_params_t *);
+#define GS_MMA(...) extern kernels_t GS_JOIN(gs_emulated_, GS_TILE_NAME(__VA_ARGS__));
+#include "mma.def"
+#undef GS_MMA
+#define GS_MMA(...) GS_JOIN(gs_emulated_, GS_TILE_NAME(__VA_ARGS__)),
+static void (*const *const tiles[])(const gs_params_t *) = {
+#include "mma.def"
+};
+#undef GS_MMA
+#define X(...) +1
+enum { INSTANCES = GS_INSTANCES(X) };
+#undef X
+
+const char *gs_emulate(const gs_kernel_t *k, const gs_launch_t *launch, const gs_params_t *p,
+                       const gs_emulation_t *how) {
+  int index = gs_shipped_find(k);
+  if (index < 0) return "no such kernel";
+  memset(&run, 0, sizeof run);
+  run.how = how;
+  run.params = p;
+  run.kernel = tiles[index / INSTANCES][index % INSTANCES];
+  run.threads = launch->block;
+  run.shared_bytes = launch->smem;
+  run.shared = malloc(launch->smem);
+  run.fibers = calloc(run.threads, sizeof *run.fibers);
+  char *stacks = malloc((size_t)run.threads * STACK);
+  if (!run.shared || !run.fibers || !stacks) return "out of memory";
+  for (unsigned i = 0; i < run.threads; ++i) run.fibers[i].stack = stacks + (size_t)i * STACK;
+#ifdef __SANITIZE_THREAD__
+  run.sanitizer = __tsan_get_current_fiber();
+  for (unsigned i = 0; i < run.threads; ++i) run.fibers[i].sanitizer = __tsan_create_fiber(0);
+#endif
+  gs_emulated_grid = (gs_index_t){launch->grid[0], launch->grid[1], launch->grid[2]};
+  unsigned blocks = launch->grid[0] * launch->grid[1] * launch->grid[2];
+  for (unsigned i = 0; i < blocks && !run.fault; ++i) {
+    unsigned at = how->backward ? blocks - 1 - i : i;
+    gs_emulated_block = (gs_index_t){at % launch->grid[0], at / launch->grid[0] % launch->grid[1],
+                                     at / launch->grid[0] / launch->grid[1]};
+    run_block();
+  }
+#ifdef __SANITIZE_THREAD__
+  for (unsigned i = 0; i < run.threads; ++i) __tsan_destroy_fiber(run.fibers[i].sanitizer);
+#endif
+  free(stacks);
+  free(run.fibers);
+  free(run.shared);
+  return run.fault;
+}

@@ -1,0 +1,139 @@
+/* What ptx.cuh and CUDA offer a kernel, for the CPU: gemm_mma.cuh compiles as C on top of it. */
+#ifndef GS_EMULATE_PTX_H
+#define GS_EMULATE_PTX_H
+
+#include <math.h>
+#include <string.h>
+
+#pragma GCC diagnostic ignored "-Wunknown-pragmas" /* unroll */
+#define GS_DEVICE static inline
+#define GS_ASSERT _Static_assert
+
+typedef struct {
+  unsigned x, y, z;
+} gs_index_t;
+
+/* Of the thread that runs. */
+extern gs_index_t gs_emulated_thread, gs_emulated_block, gs_emulated_grid;
+#define threadIdx gs_emulated_thread
+#define blockIdx  gs_emulated_block
+#define gridDim   gs_emulated_grid
+
+unsigned gs_shared_address(void);
+
+/* Checked against the launch's ranges. */
+void gs_emulated_load(const void *at, void *v, unsigned bytes);
+void gs_emulated_store(void *at, const void *v, unsigned bytes);
+/* Bytes of shared memory, checked too. */
+void *gs_emulated_shared(unsigned address, unsigned bytes);
+
+void gs_copy_part(unsigned to, const void *from, int bytes);
+void gs_copy_commit(void);
+void gs_copy_wait(int pending);
+void gs_ldmatrix(unsigned from, unsigned v[4]);
+void gs_ldmatrix_trans(unsigned from, unsigned v[4]);
+void gs_mma_f16(float acc[4], const unsigned rows[4], const unsigned columns[2]);
+void gs_mma_bf16(float acc[4], const unsigned rows[4], const unsigned columns[2]);
+void gs_sync(void);
+int gs_sync_or(int flag);
+void gs_sync_warp(void);
+unsigned gs_count_up(unsigned *counter);
+
+GS_DEVICE void gs_fence(void) {}
+GS_DEVICE void gs_copy16(unsigned to, const void *from) {
+  gs_copy_part(to, from, 16);
+}
+
+GS_DEVICE float gs_float(unsigned bits) {
+  float v;
+  memcpy(&v, &bits, 4);
+  return v;
+}
+
+GS_DEVICE unsigned gs_bits(float v) {
+  unsigned bits;
+  memcpy(&bits, &v, 4);
+  return bits;
+}
+
+GS_DEVICE float gs_widen_f16(unsigned bits) {
+  unsigned short half = (unsigned short)bits;
+  _Float16 v;
+  memcpy(&v, &half, 2);
+  return v;
+}
+
+GS_DEVICE unsigned gs_narrow_f16(float v) {
+  _Float16 half = (_Float16)v;
+  unsigned short bits;
+  memcpy(&bits, &half, 2);
+  return bits;
+}
+
+GS_DEVICE unsigned gs_narrow_bf16(float v) {
+  unsigned bits = gs_bits(v);
+  return v != v ? 0x7fff : (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
+}
+
+GS_DEVICE unsigned gs_narrow2_f16(float lo, float hi) {
+  return gs_narrow_f16(lo) | gs_narrow_f16(hi) << 16;
+}
+GS_DEVICE unsigned gs_narrow2_bf16(float lo, float hi) {
+  return gs_narrow_bf16(lo) | gs_narrow_bf16(hi) << 16;
+}
+GS_DEVICE float gs_exp2(float x) {
+  return exp2f(x);
+}
+GS_DEVICE float gs_divide(float x, float y) {
+  return x / y;
+}
+
+GS_DEVICE unsigned gs_load_b16(const void *at) {
+  unsigned short v;
+  gs_emulated_load(at, &v, 2);
+  return v;
+}
+
+GS_DEVICE unsigned gs_load_b32(const void *at) {
+  unsigned v;
+  gs_emulated_load(at, &v, 4);
+  return v;
+}
+
+GS_DEVICE void gs_load_b64(const void *at, unsigned v[2]) {
+  gs_emulated_load(at, v, 8);
+}
+GS_DEVICE void gs_load_b128(const void *at, unsigned v[4]) {
+  gs_emulated_load(at, v, 16);
+}
+GS_DEVICE void gs_load_b128_fresh(const void *at, unsigned v[4]) {
+  gs_emulated_load(at, v, 16);
+}
+GS_DEVICE void gs_store_b128(void *at, const unsigned v[4]) {
+  gs_emulated_store(at, v, 16);
+}
+GS_DEVICE void gs_store_b32(void *at, unsigned v) {
+  gs_emulated_store(at, &v, 4);
+}
+GS_DEVICE void gs_store_b16(void *at, unsigned v) {
+  unsigned short half = (unsigned short)v;
+  gs_emulated_store(at, &half, 2);
+}
+
+GS_DEVICE void gs_shared_store_b64(unsigned to, float x, float y) {
+  float v[2] = {x, y};
+  memcpy(gs_emulated_shared(to, 8), v, 8);
+}
+GS_DEVICE void gs_shared_store_b128(unsigned to, const unsigned v[4]) {
+  memcpy(gs_emulated_shared(to, 16), v, 16);
+}
+GS_DEVICE void gs_shared_load_f32x4(unsigned from, float v[4]) {
+  memcpy(v, gs_emulated_shared(from, 16), 16);
+}
+GS_DEVICE float gs_shared_load_f32(unsigned from) {
+  float v;
+  memcpy(&v, gs_emulated_shared(from, 4), 4);
+  return v;
+}
+
+#endif
