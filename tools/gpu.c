@@ -12,6 +12,7 @@ static const struct {
   size_t offset;
 } tool_symbols[] = {
 #define GS_DRIVER(function, symbol) {symbol, offsetof(gs_driver_tools_t, function)},
+#include "driver.def"
 #include "driver_tools.def"
 #undef GS_DRIVER
 };
@@ -40,8 +41,8 @@ bool gs_gpu_note(gs_gpu_t *gpu, CUresult result, const char *what) {
 }
 
 /* Calls the driver unless an earlier call failed, and notes the result under the function's name. */
-#define TRY(gpu, functions, name, ...)                                                                       \
-  gs_gpu_note(gpu, gs_gpu_ok(gpu) ? functions.name(__VA_ARGS__) : (gpu)->error, #name)
+#define TRY(gpu, name, ...)                                                                                  \
+  gs_gpu_note(gpu, gs_gpu_ok(gpu) ? gs_driver_tools.name(__VA_ARGS__) : (gpu)->error, #name)
 
 bool gs_gpu_forgive(gs_gpu_t *gpu) {
   if (gs_driver_tools.cuCtxSynchronize() != CUDA_SUCCESS) return false;
@@ -75,7 +76,8 @@ static gs_status_t find_driver(gs_gpu_t *gpu) {
 static void read_attributes(gs_gpu_t *gpu) {
   for (size_t i = 0; i < sizeof attributes / sizeof *attributes; i++) {
     int *value = (int *)((char *)gpu + attributes[i].offset);
-    if (gs_driver.cuDeviceGetAttribute(value, attributes[i].attribute, gpu->device.handle) != CUDA_SUCCESS)
+    if (gs_driver_tools.cuDeviceGetAttribute(value, attributes[i].attribute, gpu->device.handle) !=
+        CUDA_SUCCESS)
       *value = attributes[i].otherwise;
   }
 }
@@ -85,7 +87,7 @@ gs_status_t gs_gpu_open(gs_gpu_t *gpu, int ordinal) {
   gs_status_t status = find_driver(gpu);
   if (status != GS_OK) return status;
   int count = 0;
-  if (gs_driver_tools.cuInit(0) != CUDA_SUCCESS || gs_driver.cuDeviceGetCount(&count) != CUDA_SUCCESS ||
+  if (gs_driver_tools.cuInit(0) != CUDA_SUCCESS || gs_driver_tools.cuDeviceGetCount(&count) != CUDA_SUCCESS ||
       count < 1) {
     snprintf(gpu->fault, sizeof gpu->fault, "the CUDA driver sees no GPU: try nvidia-smi");
     return GS_NOT_FOUND;
@@ -100,11 +102,11 @@ gs_status_t gs_gpu_open(gs_gpu_t *gpu, int ordinal) {
     return GS_DRIVER;
   }
   read_attributes(gpu);
-  TRY(gpu, gs_driver_tools, cuDevicePrimaryCtxRetain, &gpu->context, gpu->device.handle);
-  TRY(gpu, gs_driver_tools, cuCtxSetCurrent, gpu->context);
-  TRY(gpu, gs_driver_tools, cuStreamCreate, &gpu->stream, CU_STREAM_DEFAULT);
-  TRY(gpu, gs_driver, cuEventCreate, &gpu->begin, CU_EVENT_DEFAULT);
-  TRY(gpu, gs_driver, cuEventCreate, &gpu->end, CU_EVENT_DEFAULT);
+  TRY(gpu, cuDevicePrimaryCtxRetain, &gpu->context, gpu->device.handle);
+  TRY(gpu, cuCtxSetCurrent, gpu->context);
+  TRY(gpu, cuStreamCreate, &gpu->stream, CU_STREAM_DEFAULT);
+  TRY(gpu, cuEventCreate, &gpu->begin, CU_EVENT_DEFAULT);
+  TRY(gpu, cuEventCreate, &gpu->end, CU_EVENT_DEFAULT);
   return gs_gpu_ok(gpu) ? GS_OK : GS_DRIVER;
 }
 
@@ -119,37 +121,37 @@ void gs_gpu_close(gs_gpu_t *gpu) {
 
 CUdeviceptr gs_gpu_alloc(gs_gpu_t *gpu, size_t bytes) {
   CUdeviceptr address = 0;
-  return TRY(gpu, gs_driver_tools, cuMemAlloc, &address, bytes) ? address : 0;
+  return TRY(gpu, cuMemAlloc, &address, bytes) ? address : 0;
 }
 
 void gs_gpu_free(gs_gpu_t *gpu, CUdeviceptr address) {
-  if (address) TRY(gpu, gs_driver_tools, cuMemFree, address);
+  if (address) TRY(gpu, cuMemFree, address);
 }
 
 void gs_gpu_write(gs_gpu_t *gpu, CUdeviceptr to, const void *from, size_t bytes) {
-  if (bytes) TRY(gpu, gs_driver_tools, cuMemcpyHtoD, to, from, bytes);
+  if (bytes) TRY(gpu, cuMemcpyHtoD, to, from, bytes);
 }
 
 void gs_gpu_read(gs_gpu_t *gpu, void *to, CUdeviceptr from, size_t bytes) {
-  if (bytes) TRY(gpu, gs_driver_tools, cuMemcpyDtoH, to, from, bytes);
+  if (bytes) TRY(gpu, cuMemcpyDtoH, to, from, bytes);
 }
 
 void gs_gpu_fill(gs_gpu_t *gpu, CUdeviceptr to, int byte, size_t bytes) {
-  if (bytes) TRY(gpu, gs_driver_tools, cuMemsetD8, to, (unsigned char)byte, bytes);
+  if (bytes) TRY(gpu, cuMemsetD8, to, (unsigned char)byte, bytes);
 }
 
 void gs_gpu_sync(gs_gpu_t *gpu) {
-  TRY(gpu, gs_driver_tools, cuStreamSynchronize, gpu->stream);
+  TRY(gpu, cuStreamSynchronize, gpu->stream);
 }
 
 void gs_gpu_launch(gs_gpu_t *gpu, CUkernel kernel, const gs_launch_t *launch, void **arguments) {
-  TRY(gpu, gs_driver, cuLaunchKernel, (CUfunction)kernel, launch->grid[0], launch->grid[1], launch->grid[2],
+  TRY(gpu, cuLaunchKernel, (CUfunction)kernel, launch->grid[0], launch->grid[1], launch->grid[2],
       launch->block, 1, 1, launch->smem, gpu->stream, arguments, NULL);
 }
 
 static int attribute_of(gs_gpu_t *gpu, CUkernel kernel, CUfunction_attribute attribute) {
   int value = 0;
-  TRY(gpu, gs_driver_tools, cuKernelGetAttribute, &value, attribute, kernel, gpu->device.handle);
+  TRY(gpu, cuKernelGetAttribute, &value, attribute, kernel, gpu->device.handle);
   return value;
 }
 
@@ -186,22 +188,21 @@ gs_params_t gs_gpu_params(const gs_gemm_t *g, const gs_operands_t *o, int split_
 CUgraphExec gs_gpu_capture(gs_gpu_t *gpu, gs_enqueue_t enqueue, void *context) {
   CUgraph graph = NULL;
   CUgraphExec executable = NULL;
-  if (!TRY(gpu, gs_driver_tools, cuStreamBeginCapture, gpu->stream, CU_STREAM_CAPTURE_MODE_RELAXED))
-    return NULL;
+  if (!TRY(gpu, cuStreamBeginCapture, gpu->stream, CU_STREAM_CAPTURE_MODE_RELAXED)) return NULL;
   bool enqueued = enqueue(context);
   CUresult ended = gs_driver_tools.cuStreamEndCapture(gpu->stream, &graph);
   if (enqueued && gs_gpu_note(gpu, ended, "cuStreamEndCapture"))
-    TRY(gpu, gs_driver_tools, cuGraphInstantiateWithFlags, &executable, graph, 0);
+    TRY(gpu, cuGraphInstantiateWithFlags, &executable, graph, 0);
   if (graph) gs_driver_tools.cuGraphDestroy(graph);
   return executable;
 }
 
 double gs_gpu_replay(gs_gpu_t *gpu, CUgraphExec graph) {
   float ms = 0;
-  TRY(gpu, gs_driver, cuEventRecord, gpu->begin, gpu->stream);
-  TRY(gpu, gs_driver_tools, cuGraphLaunch, graph, gpu->stream);
-  TRY(gpu, gs_driver, cuEventRecord, gpu->end, gpu->stream);
+  TRY(gpu, cuEventRecord, gpu->begin, gpu->stream);
+  TRY(gpu, cuGraphLaunch, graph, gpu->stream);
+  TRY(gpu, cuEventRecord, gpu->end, gpu->stream);
   gs_gpu_sync(gpu);
-  TRY(gpu, gs_driver, cuEventElapsedTime, &ms, gpu->begin, gpu->end);
+  TRY(gpu, cuEventElapsedTime, &ms, gpu->begin, gpu->end);
   return 1e3 * ms;
 }

@@ -5,9 +5,10 @@
 
 #include "device.h"
 
-/* What the tools ask of the driver beside gs_driver. */
+/* What the tools ask of the driver, and what the library does. */
 typedef struct {
 #define GS_DRIVER(function, symbol) __typeof__(&function) function;
+#include "driver.def"
 #include "driver_tools.def"
 #undef GS_DRIVER
 } gs_driver_tools_t;

@@ -1,0 +1,205 @@
+/* gemmshim verify: every shipped kernel against FP64 on this GPU. The GPU is used by child processes alone,
+ * so that a kernel that crashes or hangs costs its own verdict only. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fnmatch.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "json.h"
+#include "tools.h"
+#include "verify.h"
+
+static const char help[] =
+    "usage: gemmshim verify [OPTION...]\n\n"
+    "Checks every shipped kernel (tile, types, layout) on this GPU against an FP64 reference: accuracy at "
+    "three\n"
+    "magnitudes, with outliers and deep sums, exact integers, tails, leading dimensions, scalars, "
+    "epilogues,\n"
+    "batches, split-K, NaN and infinity, writes and reads outside the matrices, bit-equal repeats.\n"
+    "worst=0.97 says: the largest error, over all cases, was 0.97 of what is allowed there.\n\n"
+    "  --kernel PATTERN  only kernels whose id matches this shell pattern, e.g. '*_tn_128x*'\n"
+    "  --quick           a few cases only\n"
+    "  --sizes small     cut sizes, for a slow stand-in of a GPU\n"
+    "  --device N        which GPU (0)\n"
+    "  --cublas FILE     the libcublas.so that bounds the error of f32 results (looked for; none: a fixed "
+    "bound)\n"
+    "  --seed N          repeat the random inputs of an earlier run (each run has its own)\n"
+    "  --json            the verdicts as JSON\n\n"
+    "Exit status: 0 all right, 1 a kernel failed, 2 usage, 3 no GPU or driver.\n"
+    "example: gemmshim verify --kernel 'mma_f16_f16_tn_*'\n";
+
+enum { KERNEL = 256, QUICK, SIZES, DEVICE, CUBLAS, SEED, JSON };
+
+typedef struct {
+  gs_verify_options_t verify;
+  const char *pattern;
+  bool json;
+} gs_command_t;
+
+/* An exit status, or -1: go on. */
+static int read_command(int argc, char **argv, gs_command_t *command) {
+  static const struct option options[] = {{"kernel", required_argument, NULL, KERNEL},
+                                          {"quick", no_argument, NULL, QUICK},
+                                          {"sizes", required_argument, NULL, SIZES},
+                                          {"device", required_argument, NULL, DEVICE},
+                                          {"cublas", required_argument, NULL, CUBLAS},
+                                          {"seed", required_argument, NULL, SEED},
+                                          {"json", no_argument, NULL, JSON},
+                                          {"help", no_argument, NULL, 'h'},
+                                          {0}};
+  long value = 0;
+  for (int option; (option = getopt_long(argc, argv, ":h", options, NULL)) != -1;) {
+    switch (option) {
+    case KERNEL:
+      command->pattern = optarg;
+      break;
+    case QUICK:
+      command->verify.quick = true;
+      break;
+    case SIZES:
+      if (strcmp(optarg, "small")) return gs_usage(argv, "--sizes knows \"small\" only, not \"%s\"", optarg);
+      command->verify.small = true;
+      break;
+    case DEVICE:
+      if (!gs_read_long(optarg, 0, 1023, &value))
+        return gs_usage(argv, "--device: \"%s\" is not a number", optarg);
+      command->verify.device = (int)value;
+      break;
+    case CUBLAS:
+      command->verify.cublas = optarg;
+      break;
+    case SEED:
+      if (!gs_read_long(optarg, 0, 1l << 62, &value))
+        return gs_usage(argv, "--seed: \"%s\" is not a number", optarg);
+      command->verify.seed = (uint64_t)value;
+      break;
+    case JSON:
+      command->json = command->verify.silent = true;
+      break;
+    case 'h':
+      return gs_help(help);
+    default:
+      return gs_usage_option(argv, option);
+    }
+  }
+  if (optind < argc) return gs_usage(argv, "\"%s\" is not expected", argv[optind]);
+  return -1;
+}
+
+static gs_board_t *make_board(const gs_command_t *command) {
+  size_t size = sizeof(gs_board_t) + (size_t)gs_shipped_count() * sizeof(gs_outcome_t);
+  gs_board_t *board = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (board == MAP_FAILED) return NULL;
+  for (int i = 0; i < gs_shipped_count(); i++) {
+    char id[GS_KERNEL_ID_MAX];
+    gs_kernel_t kernel = gs_shipped_at(i);
+    gs_kernel_format(id, sizeof id, &kernel);
+    board->outcomes[i].wanted = !command->pattern || fnmatch(command->pattern, id, 0) == 0;
+    board->wanted += board->outcomes[i].wanted;
+  }
+  board->running = -1;
+  return board;
+}
+
+static int count(const gs_board_t *board, gs_check_t state) {
+  int found = 0;
+  for (int i = 0; i < gs_shipped_count(); i++)
+    found += board->outcomes[i].wanted && board->outcomes[i].state == state;
+  return found;
+}
+
+/* Runs a child over what is unchecked; returns its exit status. A child that was killed took a kernel's
+ * verdict with it: that kernel failed. */
+static int run_child(gs_board_t *board, const gs_command_t *command) {
+  int status;
+  fflush(stdout);
+  pid_t child = fork();
+  if (child == 0) {
+    int exit_status = gs_verify(board, &command->verify);
+    fflush(stdout);
+    _exit(exit_status);
+  }
+  if (child < 0) {
+    gs_say("cannot start a process: %s", strerror(errno));
+    return GS_EXIT_MACHINE;
+  }
+  while (waitpid(child, &status, 0) < 0 && errno == EINTR) continue;
+  if (WIFEXITED(status)) return WEXITSTATUS(status);
+  if (board->running < 0) {
+    gs_say("a child process ended with signal %d outside any kernel", WTERMSIG(status));
+    return GS_EXIT_MACHINE;
+  }
+  gs_outcome_t *outcome = &board->outcomes[board->running];
+  outcome->state = GS_CHECKED_FAULTY;
+  snprintf(outcome->why, sizeof outcome->why,
+           WTERMSIG(status) == SIGALRM ? "the kernel did not end" : "the process ended with signal %d",
+           WTERMSIG(status));
+  return GS_VERIFY_LOST;
+}
+
+static void print_json(const gs_board_t *board, const gs_command_t *command, int failed) {
+  cJSON *root = cJSON_CreateObject(), *kernels = cJSON_AddArrayToObject(root, "kernels");
+  cJSON_AddStringToObject(root, "gpu", board->gpu);
+  cJSON_AddStringToObject(root, "f32_bound", board->bound);
+  cJSON_AddNumberToObject(root, "seed", (double)command->verify.seed);
+  cJSON_AddNumberToObject(root, "failed", failed);
+  for (int i = 0; i < gs_shipped_count(); i++) {
+    char id[GS_KERNEL_ID_MAX];
+    gs_kernel_t kernel = gs_shipped_at(i);
+    const gs_outcome_t *outcome = &board->outcomes[i];
+    if (!outcome->wanted) continue;
+    cJSON *entry = cJSON_CreateObject();
+    gs_kernel_format(id, sizeof id, &kernel);
+    cJSON_AddStringToObject(entry, "kernel", id);
+    cJSON_AddBoolToObject(entry, "ok", outcome->state == GS_CHECKED_OK);
+    cJSON_AddNumberToObject(entry, "cases", outcome->cases);
+    cJSON_AddNumberToObject(entry, "worst", outcome->worst);
+    if (outcome->worst_case) cJSON_AddStringToObject(entry, "worst_case", outcome->worst_case);
+    if (outcome->state == GS_CHECKED_FAULTY) {
+      if (outcome->failed_case) cJSON_AddStringToObject(entry, "failed_case", outcome->failed_case);
+      cJSON_AddStringToObject(entry, "why", outcome->why);
+      cJSON_AddNumberToObject(entry, "error", outcome->error);
+      cJSON_AddNumberToObject(entry, "bound", outcome->bound);
+    }
+    cJSON_AddItemToArray(kernels, entry);
+  }
+  gs_json_print(root);
+}
+
+int gs_cmd_verify(int argc, char **argv) {
+  struct timespec now;
+  clock_gettime(CLOCK_REALTIME, &now);
+  gs_command_t command = {.verify.seed = (uint64_t)now.tv_nsec ^ (uint64_t)now.tv_sec};
+  int status = read_command(argc, argv, &command), left;
+  if (status >= 0) return status;
+  gs_board_t *board = make_board(&command);
+  if (!board) {
+    gs_say("out of memory");
+    return GS_EXIT_MACHINE;
+  }
+  if (!board->wanted)
+    return gs_usage(argv, "no kernel matches \"%s\" (gemmshim kernels lists them)", command.pattern);
+  do {
+    left = count(board, GS_UNCHECKED);
+    status = run_child(board, &command);
+  } while (status == GS_VERIFY_LOST && count(board, GS_UNCHECKED) < left);
+  left = count(board, GS_UNCHECKED);
+  if (status != GS_EXIT_OK && left == board->wanted) return GS_EXIT_MACHINE;
+  int failed = count(board, GS_CHECKED_FAULTY);
+  if (command.json) {
+    print_json(board, &command, failed + left);
+  } else {
+    printf("%s, seed %llu; f32 results are held to %s\n", board->gpu, (unsigned long long)command.verify.seed,
+           board->bound);
+    if (left) printf("%d kernels could not be checked\n", left);
+    printf("%d kernels, %d failed\n", board->wanted - left, failed);
+  }
+  return failed || left ? GS_EXIT_FALSE : GS_EXIT_OK;
+}
