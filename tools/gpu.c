@@ -149,9 +149,9 @@ void gs_gpu_launch(gs_gpu_t *gpu, CUkernel kernel, const gs_launch_t *launch, vo
       launch->block, 1, 1, launch->smem, gpu->stream, arguments, NULL);
 }
 
-static int attribute_of(gs_gpu_t *gpu, CUkernel kernel, CUfunction_attribute attribute) {
+static int attribute_of(const gs_gpu_t *gpu, CUkernel kernel, CUfunction_attribute attribute) {
   int value = 0;
-  TRY(gpu, cuKernelGetAttribute, &value, attribute, kernel, gpu->device.handle);
+  gs_driver_tools.cuKernelGetAttribute(&value, attribute, kernel, gpu->device.handle); /* else 0 */
   return value;
 }
 
@@ -159,7 +159,7 @@ static int least(int a, int b) {
   return a < b ? a : b;
 }
 
-gs_gpu_needs_t gs_gpu_needs(gs_gpu_t *gpu, CUkernel kernel, const gs_launch_t *launch) {
+gs_gpu_needs_t gs_gpu_needs(const gs_gpu_t *gpu, CUkernel kernel, const gs_launch_t *launch) {
   gs_gpu_needs_t needs = {.registers = attribute_of(gpu, kernel, CU_FUNC_ATTRIBUTE_NUM_REGS),
                           .smem_static = attribute_of(gpu, kernel, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES),
                           .local = attribute_of(gpu, kernel, CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES)};

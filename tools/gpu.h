@@ -49,12 +49,12 @@ void gs_gpu_sync(gs_gpu_t *gpu);
 /* Launches on gpu->stream. */
 void gs_gpu_launch(gs_gpu_t *gpu, CUkernel kernel, const gs_launch_t *launch, void **arguments);
 
-/* What a kernel needs, as the driver compiled it. */
+/* What a kernel needs, as it was compiled; 0 where the driver does not say. */
 typedef struct {
   int registers, smem_static, local; /* local: bytes of stack and spills a thread */
   int blocks_per_sm;                 /* that fit at once, for this launch */
 } gs_gpu_needs_t;
-gs_gpu_needs_t gs_gpu_needs(gs_gpu_t *gpu, CUkernel kernel, const gs_launch_t *launch);
+gs_gpu_needs_t gs_gpu_needs(const gs_gpu_t *gpu, CUkernel kernel, const gs_launch_t *launch);
 
 /* A kernel's argument for g on these operands. Scalars are read from host memory (float), or taken from
  * device memory where device_scalars is set. */
