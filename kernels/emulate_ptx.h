@@ -39,7 +39,6 @@ int gs_sync_or(int flag);
 void gs_sync_warp(void);
 unsigned gs_count_up(unsigned *counter);
 
-GS_DEVICE void gs_fence(void) {}
 GS_DEVICE void gs_copy16(unsigned to, const void *from) {
   gs_copy_part(to, from, 16);
 }

@@ -23,10 +23,9 @@
 
 enum {
   GS_THREADS = GS_WARPS * 32,
-  GS_COST_12 = GS_COST(1) <= GS_COST(2) ? GS_COST(1) : GS_COST(2),
-  GS_COST_48 = GS_COST(4) <= GS_COST(8) ? GS_COST(4) : GS_COST(8),
-  GS_WARPS_N =
-      GS_COST_12 <= GS_COST_48 ? (GS_COST(1) <= GS_COST(2) ? 1 : 2) : (GS_COST(4) <= GS_COST(8) ? 4 : 8),
+  GS_WARPS_12 = GS_COST(1) < GS_COST(2) ? 1 : 2,
+  GS_WARPS_48 = GS_COST(4) < GS_COST(8) ? 4 : 8,
+  GS_WARPS_N = GS_COST(GS_WARPS_12) < GS_COST(GS_WARPS_48) ? GS_WARPS_12 : GS_WARPS_48,
   GS_WARPS_M = GS_WARPS / GS_WARPS_N,
   GS_WM = GS_BM / GS_WARPS_M, /* warp tile */
   GS_WN = GS_BN / GS_WARPS_N,
@@ -328,11 +327,9 @@ GS_DEVICE int gs_reduce(const gs_params_t *p, gs_acc_t acc) {
     for (int r = 0; r < 4; ++r) raw[r] = gs_bits(acc[i / GS_M8][i % GS_M8][r]);
     gs_store_b128(mine + i * GS_THREADS * 16, raw);
   }
-  gs_fence();
   gs_sync();
   int last = threadIdx.x == 0 && gs_count_up(counter) == splits - 1;
   if (!gs_sync_or(last)) return 0;
-  gs_fence();
   if (last) gs_store_b32(counter, 0);
 #pragma unroll
   for (int i = 0; i < GS_N16 * GS_M8; ++i) {

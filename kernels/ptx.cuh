@@ -8,9 +8,7 @@
 extern __shared__ __align__(128) char gs_shared[];
 
 GS_DEVICE unsigned gs_shared_address(void) {
-  unsigned address;
-  asm("{ .reg .u64 t; cvta.to.shared.u64 t, %1; cvt.u32.u64 %0, t; }" : "=r"(address) : "l"(gs_shared));
-  return address;
+  return (unsigned)__cvta_generic_to_shared(gs_shared);
 }
 
 /* --- values --- */
@@ -179,11 +177,13 @@ GS_DEVICE int gs_sync_or(int flag) {
 GS_DEVICE void gs_sync_warp(void) {
   __syncwarp();
 }
-GS_DEVICE void gs_fence(void) {
-  __threadfence();
-}
+
+/* Counter++ that orders: what this thread has seen written, others' stores before a gs_sync too, is seen by
+ * whoever reads a later count. */
 GS_DEVICE unsigned gs_count_up(unsigned *counter) {
-  return atomicAdd(counter, 1u);
+  unsigned old;
+  asm volatile("atom.add.acq_rel.gpu.global.u32 %0, [%1], 1;" : "=r"(old) : "l"(counter) : "memory");
+  return old;
 }
 
 #endif

@@ -25,14 +25,19 @@ tile_flags = -DGS_TILE=$(1) -DGS_BM=$(call tile_field,$(1),1) -DGS_BN=$(call til
 
 NVCC_FLAGS := -std=c++17 -Iinclude --fatbin -gencode arch=compute_80,code=sm_80 \
   -gencode arch=compute_90a,code=sm_90a -Xptxas -v -Xfatbin -compress-all -Werror all-warnings
-# What ptxas says (registers, spills) is kept beside the fatbin for check-sass, and shown when it fails.
-nvcc_fatbin = $(NVCC) $(NVCC_FLAGS) $(1) -MD -MP -MF $(@:.fatbin=.d) -o $@ $< > $(@:.fatbin=.ptxas) 2>&1 || \
-  { cat $(@:.fatbin=.ptxas) >&2; rm -f $@; exit 1; }
+# What ptxas says (registers, spills) is kept beside the fatbin for check-sass, and shown when it fails. The
+# fatbin appears whole or not at all.
+nvcc_fatbin = $(NVCC) $(NVCC_FLAGS) $(1) -MD -MP -MT $@ -MF $(@:.fatbin=.d) -o $@.$$$$ $< \
+  > $(@:.fatbin=.ptxas) 2>&1 && mv $@.$$$$ $@ || { cat $(@:.fatbin=.ptxas) >&2; rm -f $@.$$$$; exit 1; }
 
 $(FATBINS)/mma_%.fatbin: kernels/mma.cu kernels/rules.mk
 	@mkdir -p $(@D)
 	@echo "nvcc $@"
 	@$(call nvcc_fatbin,$(call tile_flags,$*))
+
+# For check-sass where there is no cuobjdump.
+$(FATBINS)/mma_%.ptx: kernels/mma.cu kernels/*.cuh
+	$(NVCC) -std=c++17 -Iinclude -ptx -arch=compute_80 $(call tile_flags,$*) -o $@ $<
 
 $(FATBINS)/gemm_ref.fatbin: kernels/gemm_ref.cu kernels/rules.mk
 	@mkdir -p $(@D)

@@ -1,0 +1,35 @@
+#!/bin/sh
+# check_sass.sh FATBIN...: no spills and no stack frame (from ptxas, kept beside each fatbin), and nothing but
+# F32 accumulators in the tensor core instructions (from the machine code, else from the PTX).
+set -u
+objdump=$(PATH="$PATH:${CUDA_HOME:-/usr/local/cuda}/bin:build/tools" command -v cuobjdump)
+faults=0
+kernels=0
+for fatbin; do
+  name=$(basename "$fatbin" .fatbin)
+  # One line a tile: kernels (each counts once an architecture), registers, what is wrong.
+  line=$(cat "${fatbin%.fatbin}.ptxas" | awk -v name="$name" '
+    /Compiling entry function/ { match($0, /sm_[0-9a-z]+/); arch = substr($0, RSTART, RLENGTH); n++ }
+    / bytes stack frame/ { if ($1 || $5 || $9) bad++ }
+    / Used [0-9]+ registers/ { r = $5 + 0; if (r > most[arch]) most[arch] = r }
+    END { if (!n) bad++; printf "%d %d %-28s", n, bad, name; for (a in most) printf " %s %d registers", a, most[a] }')
+  count=${line%% *}; line=${line#* }
+  bad=${line%% *}; line=${line#* }
+  if [ -n "$objdump" ]; then
+    what=SASS
+    wrong=$("$objdump" --dump-sass "$fatbin" | awk '
+      /Function : / { if (seen && !mma) wrong++; seen = 1; mma = 0 }
+      / HMMA\./ { mma++; for (i = 1; i <= NF; i++) if ($i ~ /^HMMA\./ && $i !~ /\.F32(\.BF16)?$/) wrong++ }
+      END { if (!seen || !mma) wrong++; print wrong + 0 }')
+  else
+    what=PTX
+    wrong=$(make -s -f kernels/rules.mk "build/kernels/$name.ptx" && awk '
+      /mma\.sync/ { mma++; if ($0 !~ /\.f32\.(f16\.f16|bf16\.bf16)\.f32/) wrong++ }
+      END { if (!mma) wrong++; print wrong + 0 }' "build/kernels/$name.ptx")
+  fi
+  echo "$line, $count kernels, spills or stack in $bad, accumulation not F32 in ${wrong:-?} ($what)"
+  kernels=$((kernels + count))
+  faults=$((faults + bad + ${wrong:-1}))
+done
+echo "$kernels kernels, $faults faults"
+[ "$faults" = 0 ] && [ "$kernels" -gt 0 ]
