@@ -1,0 +1,131 @@
+#define _GNU_SOURCE
+#include "draft.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include "output.h"
+#include "tools.h"
+
+static void say_line(void *context, const char *line) {
+  (void)context;
+  gs_say("%s", line);
+}
+
+static int by_key_and_n(const void *left, const void *right) {
+  const gs_row_t *x = left, *y = right;
+  int order = memcmp(&x->key, &y->key, offsetof(gs_key_t, m));
+  if (order) return order;
+  if (x->key.m != y->key.m) return x->key.m < y->key.m ? -1 : 1;
+  if (x->key.k != y->key.k) return x->key.k < y->key.k ? -1 : 1;
+  return (x->n_lo > y->n_lo) - (x->n_lo < y->n_lo);
+}
+
+static bool put_row(gs_draft_t *draft, const gs_row_t *row) {
+  if (draft->count == draft->room) {
+    int room = draft->room ? 2 * draft->room : 64;
+    gs_row_t *rows = realloc(draft->rows, (size_t)room * sizeof *rows);
+    if (!rows) {
+      gs_say("out of memory");
+      return false;
+    }
+    draft->rows = rows, draft->room = room;
+  }
+  draft->rows[draft->count++] = *row;
+  return true;
+}
+
+static bool write_all(const gs_draft_t *draft) {
+  gs_output_t output;
+  char text[1024];
+  if (!gs_output_open(&output, draft->path)) return false;
+  gs_table_header_format(text, sizeof text, &draft->header);
+  fputs(text, output.file);
+  for (int i = 0; i < draft->count; i++) {
+    gs_row_format(text, sizeof text, &draft->rows[i]);
+    fprintf(output.file, "%s\n", text);
+  }
+  return gs_output_commit(&output);
+}
+
+/* Takes over the rows of the table that is there. */
+static bool extend(gs_draft_t *draft) {
+  gs_table_t *table;
+  if (access(draft->path, F_OK) != 0) return true;
+  if (gs_table_load(draft->path, say_line, NULL, &table) != GS_OK) {
+    gs_say("%s: mend it, or name another file with -o; nothing was changed", draft->path);
+    return false;
+  }
+  const gs_table_header_t *old = gs_table_header(table), *new = &draft->header;
+  bool same = !strcmp(old->gpu, new->gpu) && old->sms == new->sms && !old->predicted &&
+              !memcmp(old->cublas, new->cublas, sizeof old->cublas) && gs_table_refused(table) == 0;
+  if (!same)
+    gs_say(
+        "%s: holds rows that this run cannot keep (of %s with cuBLAS %d.%d.%d%s): name another file with -o",
+        draft->path, old->gpu, old->cublas[0], old->cublas[1], old->cublas[2],
+        gs_table_refused(table) ? ", some faulty"
+        : old->predicted        ? ", predicted"
+                                : "");
+  for (int i = 0; same && i < gs_table_rows(table); i++) same = put_row(draft, gs_table_row(table, i));
+  gs_table_free(table);
+  return same;
+}
+
+/* The lock ends with the process, whatever ends it. */
+static bool take_lock(gs_draft_t *draft) {
+  snprintf(draft->lock_path, sizeof draft->lock_path, "%s.lock", draft->path);
+  draft->lock = open(draft->lock_path, O_CREAT | O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0666);
+  if (draft->lock >= 0 && flock(draft->lock, LOCK_EX | LOCK_NB) == 0) return true;
+  if (errno == EWOULDBLOCK)
+    gs_say("%s: another tuner is writing it: wait for it, or name another file with -o", draft->path);
+  else
+    gs_say("%s: cannot be locked: %s", draft->lock_path, strerror(errno));
+  if (draft->lock >= 0) close(draft->lock);
+  draft->lock = -1;
+  return false;
+}
+
+bool gs_draft_open(gs_draft_t *draft, const char *path, const gs_table_header_t *header) {
+  *draft = (gs_draft_t){.header = *header, .lock = -1};
+  snprintf(draft->path, sizeof draft->path, "%s", path);
+  if (gs_output_check(path) && take_lock(draft) && extend(draft)) return true;
+  gs_draft_close(draft);
+  return false;
+}
+
+void gs_draft_close(gs_draft_t *draft) {
+  if (draft->lock >= 0) {
+    unlink(draft->lock_path);
+    close(draft->lock);
+  }
+  free(draft->rows);
+  *draft = (gs_draft_t){.lock = -1};
+}
+
+static int find(const gs_draft_t *draft, const gs_gemm_t *g) {
+  gs_key_t key = gs_key_of(g);
+  for (int i = 0; i < draft->count; i++) {
+    const gs_row_t *row = &draft->rows[i];
+    if (!memcmp(&row->key, &key, sizeof key) && g->n >= row->n_lo && g->n <= row->n_hi) return i;
+  }
+  return -1;
+}
+
+const gs_row_t *gs_draft_find(const gs_draft_t *draft, const gs_gemm_t *g) {
+  int at = find(draft, g);
+  return at < 0 ? NULL : &draft->rows[at];
+}
+
+bool gs_draft_settle(gs_draft_t *draft, const gs_gemm_t *g, const gs_row_t *row) {
+  int at = find(draft, g);
+  if (at < 0 && !row) return true;
+  if (at >= 0) draft->rows[at] = draft->rows[--draft->count];
+  if (row && !put_row(draft, row)) return false;
+  qsort(draft->rows, (size_t)draft->count, sizeof *draft->rows, by_key_and_n);
+  return write_all(draft);
+}

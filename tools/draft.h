@@ -1,0 +1,27 @@
+/* A table in the making. It is rewritten whole, by rename, whenever a row is settled, so that whatever ends
+ * the tuner leaves a table with all rows found so far; one tuner at a time. */
+#ifndef GS_DRAFT_H
+#define GS_DRAFT_H
+
+#include "gs_table.h"
+
+typedef struct {
+  gs_table_header_t header;
+  gs_row_t *rows; /* sorted by key and n */
+  int count, room;
+  int lock; /* descriptor; -1: none */
+  char path[4096], lock_path[4104];
+} gs_draft_t;
+
+/* Locks the table at path and takes over the rows that it has. False (said) where another tuner holds it,
+ * where it is of another GPU or cuBLAS than header says, or where nothing can be written there. */
+bool gs_draft_open(gs_draft_t *draft, const char *path, const gs_table_header_t *header);
+void gs_draft_close(gs_draft_t *draft);
+
+/* The row that claims g's n, or NULL; valid until the next change. */
+const gs_row_t *gs_draft_find(const gs_draft_t *draft, const gs_gemm_t *g);
+/* Puts row in the place of whatever claims g's n, or with NULL takes that away, and writes the table where
+ * that changes it. False (said) where it cannot be written. */
+bool gs_draft_settle(gs_draft_t *draft, const gs_gemm_t *g, const gs_row_t *row);
+
+#endif

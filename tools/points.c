@@ -1,0 +1,195 @@
+#define _GNU_SOURCE
+#include "points.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "calls.h"
+#include "gs_table.h"
+#include "tools.h"
+
+static bool same_point(const gs_gemm_t *x, const gs_gemm_t *y) {
+  gs_key_t key_x = gs_key_of(x), key_y = gs_key_of(y);
+  return x->n == y->n && memcmp(&key_x, &key_y, sizeof key_x) == 0;
+}
+
+static bool add(gs_points_t *points, const gs_gemm_t *g) {
+  for (int i = 0; i < points->count; i++)
+    if (same_point(&points->items[i], g)) return true;
+  if (points->count == points->room) {
+    int room = points->room ? 2 * points->room : 64;
+    gs_gemm_t *items = realloc(points->items, (size_t)room * sizeof *items);
+    if (!items) {
+      gs_say("out of memory");
+      return false;
+    }
+    points->items = items, points->room = room;
+  }
+  points->items[points->count++] = *g;
+  return true;
+}
+
+void gs_points_free(gs_points_t *points) {
+  free(points->items);
+  *points = (gs_points_t){0};
+}
+
+bool gs_ns_read(gs_ns_t *ns, const char *text) {
+  *ns = (gs_ns_t){0};
+  for (const char *at = text;; at++) {
+    char *end;
+    errno = 0;
+    long value = strtol(at, &end, 10);
+    if (errno || end == at || value < 1 || value > INT32_MAX || ns->count == GS_POINT_NS_MAX) return false;
+    ns->n[ns->count++] = (int)value;
+    at = end;
+    if (!*at) return true;
+    if (*at != ',') return false;
+  }
+}
+
+bool gs_pair_read(const char *text, gs_type_t *ab, gs_type_t *d) {
+  char first[8], second[8];
+  int end = 0;
+  if (sscanf(text, "%7[a-z0-9]_%7[a-z0-9]%n", first, second, &end) != 2 || text[end]) return false;
+  int first_type = gs_name_index(first, gs_type_names, GS_TYPE_COUNT);
+  int second_type = gs_name_index(second, gs_type_names, GS_TYPE_COUNT);
+  *ab = (gs_type_t)first_type, *d = (gs_type_t)second_type;
+  return first_type > 0 && second_type > 0;
+}
+
+/* A packed product, as frameworks call them. */
+static gs_gemm_t packed(gs_op_t transa, gs_op_t transb, int m, int n, int k, gs_type_t ab, gs_type_t d,
+                        gs_epilogue_t epilogue) {
+  return (gs_gemm_t){.entry = epilogue == GS_EPILOGUE_DEFAULT ? GS_ENTRY_GEMM_EX : GS_ENTRY_LT_MATMUL,
+                     .transa = transa,
+                     .transb = transb,
+                     .a_type = ab,
+                     .b_type = ab,
+                     .c_type = d,
+                     .d_type = d,
+                     .compute = GS_COMPUTE_32F,
+                     .epilogue = epilogue,
+                     .align = 16,
+                     .batch = 1,
+                     .m = m,
+                     .n = n,
+                     .k = k,
+                     .lda = transa == GS_OP_N ? m : k,
+                     .ldb = transb == GS_OP_N ? k : n,
+                     .ldc = m,
+                     .ldd = m};
+}
+
+static bool op_read(char letter, gs_op_t *op) {
+  *op = letter == 'T' || letter == 't' ? GS_OP_T : GS_OP_N;
+  return strchr("TtNn", letter) && letter;
+}
+
+bool gs_points_shape(gs_points_t *points, const char *text, const char **why) {
+  char ops[3], ns_text[256], pair[20] = "f16_f16", epilogue_text[16] = "default";
+  int m, k, end = 0;
+  gs_op_t transa, transb;
+  gs_type_t ab, d;
+  gs_ns_t ns;
+  *why = "it is not of the form TNxMxNxK:f16_f16";
+  if (sscanf(text, "%2[NTnt]x%dx%255[0-9,]x%d%n", ops, &m, ns_text, &k, &end) != 4 || m < 1 || k < 1)
+    return false;
+  if (!op_read(ops[0], &transa) || !op_read(ops[1], &transb)) return false;
+  if (text[end] == ':') {
+    int more = 0;
+    int fields = sscanf(text + end, ":%19[a-z0-9_]:%15[a-z_]%n", pair, epilogue_text, &more);
+    if (fields == 1) sscanf(text + end, ":%*[a-z0-9_]%n", &more);
+    end += more;
+  }
+  if (text[end]) return false;
+  *why = "n is not a list of sizes such as 1,8,64";
+  if (!gs_ns_read(&ns, ns_text)) return false;
+  *why = "the types are not a pair such as f16_f16, f16_f32 or bf16_bf16";
+  if (!gs_pair_read(pair, &ab, &d)) return false;
+  *why = "the epilogue is not one that gemmshim knows: default, relu, bias, relu_bias, gelu, gelu_bias";
+  int epilogue = gs_name_index(epilogue_text, gs_epilogue_names, GS_EPILOGUE_OTHER);
+  if (epilogue < 0) return false;
+  *why = "out of memory";
+  for (int i = 0; i < ns.count; i++) {
+    gs_gemm_t g = packed(transa, transb, m, ns.n[i], k, ab, d, (gs_epilogue_t)epilogue);
+    if (!add(points, &g)) return false;
+  }
+  return true;
+}
+
+bool gs_points_calls(gs_points_t *points, const char *path) {
+  gs_calls_t set = {0};
+  gs_calls_read(&set, path);
+  gs_calls_sort(&set, GS_BY_TIME);
+  int unservable = 0;
+  bool added = true;
+  for (gs_call_t *call = set.calls; call && added; call = call->hh.next) {
+    if (gs_call_servable(call) && call->gemm.stride_a >= 0 && call->gemm.stride_b >= 0)
+      added = add(points, &call->gemm);
+    else
+      unservable++;
+  }
+  if (unservable) gs_say("%s: %d products are left out: no kernel could serve them", path, unservable);
+  bool read = set.files > 0 && set.faults == 0;
+  gs_calls_free(&set);
+  return added && read;
+}
+
+/* One layer at every n and pair of types; NULL or what is wrong. */
+static const char *add_layer(gs_points_t *points, char *line, const gs_ns_t *ns, const char *types) {
+  char *field[6] = {0}, *rest = line;
+  int fields = 0;
+  long m, k;
+  gs_op_t transa, transb;
+  while (rest && fields < 6) field[fields++] = strsep(&rest, "\t");
+  if (fields < 5) return "fewer than 5 tab-separated fields: name transa transb m k";
+  if (!op_read(field[1][0], &transa) || !op_read(field[2][0], &transb) || field[1][1] || field[2][1])
+    return "transa and transb must be N or T";
+  if (!gs_read_long(field[3], 1, INT32_MAX, &m) || !gs_read_long(field[4], 1, INT32_MAX, &k))
+    return "m and k must be sizes";
+  const char *note = field[5] ? field[5] : "";
+  gs_epilogue_t epilogue = strstr(note, "gelu_bias") ? GS_EPILOGUE_GELU_BIAS
+                           : strstr(note, "bias")    ? GS_EPILOGUE_BIAS
+                                                     : GS_EPILOGUE_DEFAULT;
+  char copy[128];
+  snprintf(copy, sizeof copy, "%s", types);
+  for (char *pair, *list = copy; (pair = strsep(&list, ","));) {
+    gs_type_t ab, d;
+    if (!gs_pair_read(pair, &ab, &d)) return "the types are not pairs such as f16_f16";
+    if (strstr(note, "f32_out")) d = GS_TYPE_F32;
+    for (int i = 0; i < ns->count; i++) {
+      gs_gemm_t g = packed(transa, transb, (int)m, ns->n[i], (int)k, ab, d, epilogue);
+      if (!add(points, &g)) return "out of memory";
+    }
+  }
+  return NULL;
+}
+
+bool gs_points_models(gs_points_t *points, const char *path, const gs_ns_t *ns, const char *types) {
+  FILE *file = fopen(path, "re");
+  char *line = NULL;
+  size_t room = 0;
+  int number = 0, layers = 0;
+  const char *why = NULL;
+  if (!file) {
+    gs_say("%s: cannot be read: %s", path, strerror(errno));
+    return false;
+  }
+  while (!why && getline(&line, &room, file) >= 0) {
+    number++;
+    line[strcspn(line, "\r\n")] = '\0';
+    if (!line[0] || line[0] == '#' || !strncmp(line, "name\t", 5)) continue;
+    why = add_layer(points, line, ns, types);
+    layers++;
+  }
+  bool failed = ferror(file) != 0;
+  free(line);
+  fclose(file);
+  if (why) gs_say("%s:%d: %s; mend the line, or put # before it", path, number, why);
+  if (failed) gs_say("%s: cannot be read to its end", path);
+  if (!why && !failed && !layers) gs_say("%s: holds no layers; see gemmshim tune --help", path);
+  return !why && !failed && layers;
+}

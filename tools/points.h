@@ -1,0 +1,36 @@
+/* The products to tune, gathered from the command line and from files; each key and n once. */
+#ifndef GS_POINTS_H
+#define GS_POINTS_H
+
+#include "gs_gemm.h"
+
+typedef struct {
+  gs_gemm_t *items; /* owned */
+  int count, room;
+} gs_points_t;
+
+#define GS_POINT_NS_MAX 64
+
+typedef struct {
+  int n[GS_POINT_NS_MAX];
+  int count;
+} gs_ns_t;
+
+/* "1,8,64" in rising order or not; false where it is malformed. */
+bool gs_ns_read(gs_ns_t *ns, const char *text);
+
+/* "TNx4096x8x4096:f16_f16": transa transb, m, n (or several: 1,8,64), k, type of A and B, type of D (f16_f16
+ * where left out), and ":bias" or another epilogue. False, and a static text in why. */
+bool gs_points_shape(gs_points_t *points, const char *text, const char **why);
+/* What a program called and kernels can serve, costliest first; false where the file cannot be read (said).
+ */
+bool gs_points_calls(gs_points_t *points, const char *path);
+/* A table of layers: name transa transb m k note, tab-separated, a header line first; note holds bias,
+ * gelu_bias, f32_out. Each at every n and for every pair of types ("f16_f16,bf16_bf16"). False: said. */
+bool gs_points_models(gs_points_t *points, const char *path, const gs_ns_t *ns, const char *types);
+void gs_points_free(gs_points_t *points);
+
+/* "f16_f16"; false where it is not such a pair. */
+bool gs_pair_read(const char *text, gs_type_t *ab, gs_type_t *d);
+
+#endif

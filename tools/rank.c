@@ -1,0 +1,84 @@
+/* The model. A multiprocessor walks its share of blocks in waves; one k-tile of a block takes as long as the
+ * slowest of
+ *   arithmetic        bm * bn * bk multiply-adds, 1024 a clock (mma.sync, sm_80 and up)
+ *   tile loads        (bm + bn) * bk elements through L2, 64 bytes a clock
+ *   fragment loads    each warp re-reads its rows and columns from shared memory, 128 bytes a clock
+ * shared by the blocks that run together, but never less than a load's latency over the k-tiles in flight.
+ * The whole takes at least the time that all operands need from memory; splitting k adds the traffic of
+ * partial sums. The constants are rough: the model only has to keep the best among the dozen it names. */
+#include "rank.h"
+
+#include <math.h>
+
+#define FMA_PER_CLOCK        1024.0
+#define L2_BYTES_PER_CLOCK   64.0
+#define SMEM_BYTES_PER_CLOCK 128.0
+#define LOAD_CLOCKS          1000.0 /* of a load from memory, with others under way */
+#define STEP_CLOCKS          35.0   /* at least, for 16 of k: fragments, mma, their latency */
+#define BARRIER_CLOCKS       30.0
+#define BLOCK_CLOCKS         1500.0 /* to start, fill the pipeline, and store */
+#define LAUNCH_US            1.5
+#define SPLIT_US             1.0  /* last arriver: counters, a second pass */
+#define MEMORY_SHARE         0.85 /* of the nominal bandwidth */
+
+static const int splits[] = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64};
+#define SPLITS (int)(sizeof splits / sizeof *splits)
+
+static double ceil_div(double a, double b) {
+  return ceil(a / b);
+}
+
+static double tile_clocks(const gs_kernel_t *k, double together) {
+  double side = sqrt(k->warps), bytes = gs_type_bytes[k->ab_type];
+  double arithmetic = (double)k->bm * k->bn * k->bk / FMA_PER_CLOCK;
+  double tile_loads = (double)(k->bm + k->bn) * k->bk * bytes / L2_BYTES_PER_CLOCK;
+  double fragment_loads = side * (double)(k->bm + k->bn) * k->bk * bytes / SMEM_BYTES_PER_CLOCK;
+  double shared = together * fmax(arithmetic, fmax(tile_loads, fragment_loads));
+  double alone = fmax(LOAD_CLOCKS / (k->stages - 1), k->bk / 16.0 * STEP_CLOCKS + BARRIER_CLOCKS);
+  return fmax(shared, alone);
+}
+
+static double predict(const gs_gpu_t *gpu, const gs_kernel_t *k, const gs_gemm_t *g, int split_k,
+                      int fitting) {
+  double clocks_per_us = gpu->clock_khz * 1e-3;
+  double tiles = ceil_div((double)g->m, k->bm) * ceil_div((double)g->n, k->bn) * g->batch;
+  double k_tiles = ceil_div(ceil_div((double)g->k, k->bk), split_k);
+  double blocks = ceil_div(tiles * split_k, gpu->device.sms); /* of one multiprocessor */
+  double waves = ceil_div(blocks, fitting), together = fmin(blocks, fitting);
+  double compute_us = waves * (k_tiles * tile_clocks(k, together) + BLOCK_CLOCKS) / clocks_per_us;
+
+  double ab = gs_type_bytes[k->ab_type], d = gs_type_bytes[k->d_type];
+  double m = (double)g->m, n = (double)g->n, depth = (double)g->k;
+  double bytes = g->batch * (m * depth * ab + depth * n * ab + m * n * d);
+  double memory_us = bytes / (MEMORY_SHARE * gpu->memory_bits / 4.0 * gpu->memory_khz * 1e-3);
+
+  double l2_bytes_per_us = L2_BYTES_PER_CLOCK / 2 * gpu->device.sms * clocks_per_us;
+  double partial_us = split_k == 1 ? 0 : SPLIT_US + 2 * 4 * m * n * g->batch * split_k / l2_bytes_per_us;
+  return LAUNCH_US + fmax(compute_us, memory_us) + partial_us;
+}
+
+static void insert(gs_candidate_t *best, int *count, int limit, gs_candidate_t candidate) {
+  if (*count == limit && best[limit - 1].us <= candidate.us) return;
+  int at = *count < limit ? (*count)++ : limit - 1;
+  for (; at > 0 && best[at - 1].us > candidate.us; at--) best[at] = best[at - 1];
+  best[at] = candidate;
+}
+
+int gs_rank(gs_gpu_t *gpu, const gs_gemm_t *g, int split_max, size_t workspace_max, gs_candidate_t *best,
+            int limit) {
+  int count = 0;
+  for (int index = 0; index < gs_shipped_count(); index++) {
+    gs_kernel_t k = gs_shipped_at(index);
+    if (gs_kernel_supports(&k, g) != GS_REASON_SERVED) continue;
+    CUkernel handle = gs_device_kernel(index, gpu->device.handle);
+    gs_launch_t launch = gs_kernel_launch(&k, g, 1);
+    int fitting = handle ? gs_gpu_needs(gpu, handle, &launch).blocks_per_sm : 0;
+    if (fitting < 1) continue;
+    for (int s = 0; s < SPLITS && splits[s] <= split_max; s++) {
+      if (s && (splits[s] * 2 * k.bk > g->k || gs_kernel_workspace(&k, g, splits[s]) > workspace_max)) break;
+      insert(best, &count, limit,
+             (gs_candidate_t){index, splits[s], predict(gpu, &k, g, splits[s], fitting)});
+    }
+  }
+  return count;
+}

@@ -1,0 +1,41 @@
+/* Tunes one product: finds the kernel that wins, proves it, and fills in its row. */
+#ifndef GS_TUNE_H
+#define GS_TUNE_H
+
+#include "bench.h"
+#include "gs_table.h"
+
+#define GS_TUNE_CANDIDATES 12 /* of our kernels, measured */
+#define GS_TUNE_ROUNDS     31 /* of the last comparison */
+
+typedef struct {
+  int split_max;
+  bool quick; /* few rounds, to try things out; proves nothing */
+} gs_tune_options_t;
+
+typedef enum {
+  GS_TUNE_WIN,   /* row is to be written: faster by a 95% interval on the gpu clock, and accurate */
+  GS_TUNE_TIE,   /* the interval holds 1 */
+  GS_TUNE_LOSS,  /* the library is faster */
+  GS_TUNE_WRONG, /* would have won, but failed the gate: a fault in a kernel */
+  GS_TUNE_NONE,  /* no contender of ours, or none of the library's */
+} gs_tune_verdict_t;
+
+extern const char *const gs_tune_verdict_names[];
+
+typedef struct {
+  gs_tune_verdict_t verdict;
+  gs_gemm_t gemm;
+  gs_row_t row;                  /* of the best kernel, won or not; not of NONE */
+  gs_interval_t ratio;           /* library over ours, gpu clock; of the library's best on the final */
+  double gemm_ex_us;             /* cublasGemmEx, gpu clock; 0: not asked (an epilogue) */
+  char library[40];              /* the contender that library_us is of */
+  int candidates, lt_candidates; /* measured */
+  int copies;                    /* of the operands */
+  double error, bound;           /* of the gate; WIN and WRONG only */
+  char why[128];                 /* of WRONG and NONE */
+} gs_tuned_t;
+
+gs_tuned_t gs_tune(gs_bench_t *bench, const gs_gemm_t *g, const gs_tune_options_t *options);
+
+#endif
