@@ -90,7 +90,7 @@ $(BUILD)/tests/unit/%.o: tests/unit/%.c
 $(UNIT): $(UNIT_OBJS) $(filter-out $(BUILD)/tools/gemmshim.o,$(TOOL_OBJS)) $(REF_OBJS) $(LIBGS) $(SIM)/obj/reference.o
 	$(CC) $(CFLAGS) -o $@ $^ -lcriterion -lcjson -lm -ldl -lpthread
 
--include $(wildcard $(BUILD)/src/*.d $(BUILD)/tools/*.d $(BUILD)/tests/unit/*.d)
+-include $(GS_OBJS:.o=.d) $(HOOK_OBJS:.o=.d) $(TOOL_OBJS:.o=.d) $(UNIT_OBJS:.o=.d)
 
 ## list: this list
 .PHONY: list
