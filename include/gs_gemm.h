@@ -93,7 +93,7 @@ typedef enum { GS_ENTRIES(X) GS_ENTRY_COUNT } gs_entry_t;
 
 /* How several products come in one call. */
 #define GS_BATCHES(X) X(SINGLE, "single") X(STRIDED, "strided") X(ARRAY, "array") X(GROUPED, "grouped")
-#define X(name, ...) GS_BATCH_##name,
+#define X(name, ...)  GS_BATCH_##name,
 typedef enum { GS_BATCHES(X) GS_BATCH_COUNT } gs_batch_t;
 #undef X
 

@@ -43,7 +43,7 @@ typedef struct {
   char gpu[64];      /* of the first device that was used; empty when none */
   char table[128];   /* the table in use: a path, or "built-in NAME"; empty when none */
   int32_t cublas[3];
-  uint32_t sampling; /* 1 call in this many is timed; 0 = none */
+  uint32_t sampling;               /* 1 call in this many is timed; 0 = none */
   gs_counts_t overflow[GS_SHARDS]; /* calls whose shape found no free slot */
 } gs_histogram_file_t;
 
