@@ -179,3 +179,15 @@ int run_lines(const char *text, const char *part) {
   }
   return lines;
 }
+
+void kernel_shipped(char id[GS_KERNEL_ID_MAX], const char *layout, const char *ab, const char *d, int align) {
+  for (int i = 0; i < gs_shipped_count(); i++) {
+    gs_kernel_t k = gs_shipped_at(i);
+    if (k.align != align || strcmp(gs_type_names[k.ab_type], ab) || strcmp(gs_type_names[k.d_type], d))
+      continue;
+    if (layout[0] != *gs_op_names[k.transa] || layout[1] != *gs_op_names[k.transb]) continue;
+    gs_kernel_format(id, GS_KERNEL_ID_MAX, &k);
+    return;
+  }
+  cr_assert_fail("no kernel is shipped for %s %s %s", layout, ab, d);
+}

@@ -26,6 +26,8 @@ typedef struct {
 /* arguments[0] is the program: a client's name, or a path where it has a slash; NULL ends them. The process
  * failing to start is a failed test. */
 run_t run(const setup_t *setup, const char *const arguments[]);
+/* RUN(WITH(.table = table), "plain", "3") */
+#define WITH(...)       (&(setup_t){__VA_ARGS__})
 #define RUN(setup, ...) run(setup, (const char *const[]){__VA_ARGS__, NULL})
 void run_free(run_t *r);
 
@@ -50,5 +52,8 @@ void file_write(const char *folder, const char *name, const char *text, char pat
 #define TABLE_HEADER(gpu, cublas)                                                                            \
   "format: 1\ngpu: " gpu "\narch: sm_90\nsms: 132\ncublas: " cublas "\nmethod: fixture\ndate: 2026-11-29\n"
 #define SIM_GPU_NAME "gemmshim CPU stand-in"
+
+/* The id of a shipped kernel: "tn", "f16", "f32", 16 bytes of alignment. */
+void kernel_shipped(char id[GS_KERNEL_ID_MAX], const char *layout, const char *ab, const char *d, int align);
 
 #endif

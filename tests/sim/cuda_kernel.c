@@ -138,8 +138,33 @@ SIM_EXPORT CUresult cuKernelGetAttribute(int *value, CUfunction_attribute attrib
   return CUDA_SUCCESS;
 }
 
+typedef struct {
+  product_t product;
+  atomic_uint *counters; /* at the start of a split-K workspace; NULL: none */
+  size_t workspace_bytes;
+} work_t;
+
+static void stop(const char *why) {
+  fprintf(stderr, "stand-in libcuda: %s\n", why);
+  abort();
+}
+
+/* A split-K kernel wants zeroed counters that no other kernel is using, writes all of its workspace, and
+ * leaves the counters zero. */
+static void use_workspace(const work_t *work) {
+  for (int i = 0; i < GS_SPLIT_COUNTERS; i++)
+    if (atomic_load(&work->counters[i]))
+      stop("the split-K counters are not zero, or are in use by another kernel");
+  atomic_store(&work->counters[0], 1);
+  memset(work->counters + GS_SPLIT_COUNTERS, 0xff,
+         work->workspace_bytes - GS_SPLIT_COUNTERS * sizeof *work->counters);
+}
+
 static void compute(const void *argument) {
-  if (!product_run(argument)) abort(); /* out of memory in a test */
+  const work_t *work = argument;
+  if (work->counters) use_workspace(work);
+  if (!product_run(&work->product)) stop("out of memory");
+  if (work->counters) atomic_store(&work->counters[0], 0);
 }
 
 static bool divides(uintptr_t unit, const void *base, int64_t ld, int64_t stride, cudaDataType_t type) {
@@ -157,9 +182,13 @@ static bool is_aligned(const gs_kernel_t *k, const gs_params_t *params) {
          (!reads_c || divides(k->align, p.c, p.ldc, p.stride_c, p.c_type));
 }
 
+static gs_gemm_t gemm_of(const sim_launch_t *launch, const gs_params_t *p) {
+  return (gs_gemm_t){.m = p->m, .n = p->n, .k = p->k, .batch = (int32_t)launch->grid[2]};
+}
+
 static CUresult check_launch(const struct CUkern_st *kernel, const sim_launch_t *launch,
                              const gs_params_t *p) {
-  gs_gemm_t gemm = {.m = p->m, .n = p->n, .k = p->k, .batch = (int32_t)launch->grid[2]};
+  gs_gemm_t gemm = gemm_of(launch, p);
   gs_launch_t want = gs_kernel_launch(&kernel->kernel, &gemm, p->split_k);
   if (memcmp(want.grid, launch->grid, sizeof want.grid) || want.smem != launch->smem)
     return CUDA_ERROR_INVALID_VALUE;
@@ -181,10 +210,16 @@ static CUresult launch_kernel(struct CUkern_st *kernel, const sim_launch_t *laun
     DRIVER_TRY(check_launch(kernel, launch, p));
   }
   if (sim_nocompute()) return CUDA_SUCCESS;
-  product_t product = product_of_kernel(&k, p, launch->grid[2]);
-  if (kernel->is_reference) product.d_type = CUDA_R_64F;
-  return product_known(&product) ? sim_enqueue(stream, compute, &product, sizeof product)
-                                 : CUDA_ERROR_INVALID_VALUE;
+  work_t work = {.product = product_of_kernel(&k, p, launch->grid[2])};
+  if (kernel->is_reference) {
+    work.product.d_type = CUDA_R_64F;
+  } else if (p->split_k > 1) {
+    gs_gemm_t gemm = gemm_of(launch, p);
+    work.counters = p->workspace;
+    work.workspace_bytes = gs_kernel_workspace(&k, &gemm, p->split_k);
+  }
+  return product_known(&work.product) ? sim_enqueue(stream, compute, &work, sizeof work)
+                                      : CUDA_ERROR_INVALID_VALUE;
 }
 
 SIM_EXPORT CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z,

@@ -1,0 +1,217 @@
+/* What goes wrong around the library: it says so in a line, and the program does not notice. */
+#include "run.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define ROW                                                                                                  \
+  "T\tN\t128\t128\tf16\tf16\t32f\tdefault\tsingle\t1\t64\tmma_f16_f16_tn_64x64x64_s4_"                       \
+  "w4\t1\t1\t8\t10\t0\t0\n"
+
+static char folder[128], table[256];
+
+static void setup(void) {
+  folder_make(folder);
+  file_write(folder, "sim.table", TABLE_HEADER(SIM_GPU_NAME, "13.1.0") ROW, table);
+}
+
+static void teardown(void) {
+  folder_remove(folder);
+}
+
+TestSuite(faults, .init = setup, .fini = teardown, .timeout = 120);
+
+/* The program fared well, and of what the library said count lines hold part. */
+static void expect(run_t *r, int64_t served, int count, const char *part) {
+  cr_expect_eq(r->status, 0, "exit status %d: %s", r->status, r->err);
+  cr_expect_eq(run_number(r, "failed"), 0);
+  cr_expect_eq(RUN_SERVED(r), served, "%ld served: %s", (long)RUN_SERVED(r), r->err);
+  cr_expect_eq(run_lines(r->err, part), count, "'%s' %d times in: %s", part, run_lines(r->err, part), r->err);
+  run_free(r);
+}
+
+Test(faults, C15_refused_launch_is_forwarded_and_the_row_retired) {
+  run_t r = RUN(WITH(.table = table, .environment = {"SIM_FAIL=cuLaunchKernel:3=701"}), "plain", "6");
+  cr_expect_eq(run_count(&r, RUN_ANY, GS_REASON_LAUNCH_FAILED, RUN_ANY), 4,
+               "the third call and what follows");
+  expect(&r, 2, 0, "client");
+}
+
+Test(faults, C15_library_errors_come_back_verbatim) {
+  run_t r = RUN(WITH(.environment = {"SIM_FAIL=cublasGemmEx:2=13"}), "plain", "3");
+  cr_expect(strstr(r.out, "status: 13\nfailed: 1\n"), "%s", r.out);
+  cr_expect_eq(RUN_CALLS(&r), 3);
+  run_free(&r);
+}
+
+Test(faults, kernel_that_does_not_load_is_forwarded) {
+  run_t r = RUN(WITH(.table = table, .environment = {"SIM_FAIL=cuLibraryLoadData:*=209"}), "plain", "4");
+  cr_expect_eq(run_count(&r, RUN_ANY, GS_REASON_LOAD_FAILED, RUN_ANY), 4);
+  expect(&r, 0, 1, "CUDA_ERROR_NO_BINARY_FOR_GPU");
+}
+
+Test(faults, shared_memory_that_is_not_granted_is_forwarded) {
+  run_t r = RUN(WITH(.table = table, .environment = {"SIM_FAIL=cuKernelSetAttribute:*=1"}), "plain", "4");
+  cr_expect_eq(run_count(&r, RUN_ANY, GS_REASON_LOAD_FAILED, RUN_ANY), 4);
+  expect(&r, 0, 1, "CUDA_ERROR_INVALID_VALUE");
+}
+
+Test(faults, driver_without_library_loading) {
+  run_t r =
+      RUN(WITH(.table = table, .libraries = BUILD "/sim/driver-old:" BUILD "/sim/cuda13"), "plain", "4");
+  cr_expect_eq(run_count(&r, RUN_ANY, GS_REASON_NOT_READY, RUN_ANY), 4);
+  expect(&r, 0, 0, "CUDA_ERROR");
+}
+
+Test(faults, handle_that_does_not_tell_its_stream) {
+  run_t r = RUN(WITH(.table = table, .environment = {"SIM_FAIL=cublasGetStream_v2:*=14"}), "plain", "4");
+  expect(&r, 0, 0, "gemmshim");
+}
+
+Test(faults, T1_table_for_another_gpu) {
+  run_t r = RUN(WITH(.table = table, .environment = {"SIM_GPU=NVIDIA H100"}), "plain", "4");
+  cr_expect_eq(run_count(&r, RUN_ANY, GS_REASON_NO_TABLE, RUN_ANY), 4);
+  expect(&r, 0, 1, "sim.table");
+}
+
+Test(faults, no_table_for_this_gpu) {
+  run_t r = RUN(WITH(.bare = false), "plain", "4");
+  cr_expect_eq(run_count(&r, RUN_ANY, GS_REASON_NO_TABLE, RUN_ANY), 4);
+  expect(&r, 0, 0, "gemmshim");
+}
+
+Test(faults, T2_bad_row_costs_that_row_only) {
+  char bad[256];
+  file_write(folder, "bad.table", TABLE_HEADER(SIM_GPU_NAME, "13.1.0") "T\tN\tmany\t128\n" ROW, bad);
+  run_t r = RUN(WITH(.table = bad), "plain", "4");
+  expect(&r, 4, 1, "bad.table:8: ");
+}
+
+Test(faults, T2_bad_tables_pass_through) {
+  static const struct {
+    const char *name, *text;
+  } bad[] = {
+      {"empty.table", ""},
+      {"prose.table", "these are not the rows you are looking for\n"},
+      {"version.table", "format: 99\n"},
+      {"binary.table", "\x7f"
+                       "ELF\x02\x01\x01\x03\xff\xfe"},
+      {"cut.table", "format: 1\ngpu: gemmshim CPU sta"},
+  };
+  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+    char path[256];
+    file_write(folder, bad[i].name, bad[i].text, path);
+    run_t r = RUN(WITH(.table = path), "plain", "2");
+    cr_expect_eq(run_count(&r, RUN_ANY, GS_REASON_NO_TABLE, RUN_ANY), 2, "%s", bad[i].name);
+    cr_expect_geq(run_lines(r.err, bad[i].name), 1, "%s: not a word: %s", bad[i].name, r.err);
+    expect(&r, 0, 0, "Segmentation");
+  }
+}
+
+Test(faults, T2_what_is_no_file_passes_through) {
+  char missing[256], fifo[256];
+  snprintf(missing, sizeof missing, "%s/missing.table", folder);
+  snprintf(fifo, sizeof fifo, "%s/fifo.table", folder);
+  cr_assert_eq(mkfifo(fifo, 0600), 0);
+  const char *const paths[] = {missing, folder, fifo, "/dev/zero"};
+  for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
+    run_t r = RUN(WITH(.table = paths[i]), "plain", "2");
+    cr_expect_geq(run_lines(r.err, paths[i]), 1, "%s: not a word: %s", paths[i], r.err);
+    expect(&r, 0, 0, "Segmentation");
+  }
+}
+
+Test(faults, bad_options_keep_their_defaults) {
+  run_t r =
+      RUN(WITH(.table = table, .environment = {"GEMMSHIM_OFF=yes", "GEMMSHIM_LOG=-1", "GEMMSHIM_SERVE=2",
+                                               "GEMMSHIM_SHAPES=9999999999999999999", "GEMMSHIM_SAMPLE=1x",
+                                               "GEMMSHIM_LOG_RATE="}),
+          "plain", "3");
+  cr_expect_eq(run_lines(r.err, "GEMMSHIM_OFF"), 1, "%s", r.err);
+  cr_expect_eq(run_lines(r.err, "GEMMSHIM_LOG="), 1, "%s", r.err);
+  cr_expect_eq(run_lines(r.err, "GEMMSHIM_SERVE"), 1, "%s", r.err);
+  cr_expect_eq(run_lines(r.err, "GEMMSHIM_SHAPES"), 1, "%s", r.err);
+  expect(&r, 3, 1, "GEMMSHIM_SAMPLE");
+}
+
+Test(faults, log_rate_is_kept) {
+  run_t r =
+      RUN(WITH(.table = table, .environment = {"GEMMSHIM_LOG=2", "GEMMSHIM_LOG_RATE=5"}), "plain", "200");
+  int lines = run_lines(r.err, "cublasGemmEx");
+  cr_expect(lines >= 5 && lines <= 50, "%d lines for 200 calls", lines);
+  expect(&r, 200, 0, "Segmentation");
+}
+
+Test(faults, log_file_of_the_process) {
+  char option[300], path[300];
+  snprintf(option, sizeof option, "GEMMSHIM_LOG_FILE=%s/log-%%p", folder);
+  run_t r = RUN(WITH(.table = table, .environment = {"GEMMSHIM_LOG=2", option}), "plain", "2");
+  snprintf(path, sizeof path, "%s/log-%ld", folder, r.pid);
+  cr_expect_eq(access(path, R_OK), 0, "%s is not there", path);
+  expect(&r, 2, 0, "gemmshim");
+}
+
+Test(faults, unwritable_log_file) {
+  run_t r = RUN(WITH(.table = table, .environment = {"GEMMSHIM_LOG=1", "GEMMSHIM_LOG_FILE=/nonexistent/log"}),
+                "plain", "2");
+  expect(&r, 2, 1, "GEMMSHIM_LOG_FILE");
+}
+
+Test(faults, T4_unwritable_histogram_folder) {
+  static const char *const folders[] = {"GEMMSHIM_CALLS=/nonexistent/folder", "GEMMSHIM_CALLS=/dev/null",
+                                        "GEMMSHIM_CALLS=/proc"};
+  for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
+    run_t r = RUN(WITH(.table = table, .environment = {folders[i], "GEMMSHIM_LOG=1"}), "plain", "3");
+    cr_expect_eq(run_lines(r.err, "3 products, 3 served"), 1, "still counted in memory: %s", r.err);
+    expect(&r, 0, 1, folders[i]);
+  }
+}
+
+Test(faults, T5_log_file_does_not_follow_links) {
+  char option[300], target[256], link[256];
+  file_write(folder, "precious", "", target);
+  snprintf(link, sizeof link, "%s/log", folder);
+  cr_assert_eq(symlink(target, link), 0);
+  snprintf(option, sizeof option, "GEMMSHIM_LOG_FILE=%s", link);
+  run_t r = RUN(WITH(.table = table, .environment = {"GEMMSHIM_LOG=1", option}), "plain", "1");
+  struct stat after;
+  cr_assert_eq(stat(target, &after), 0);
+  cr_expect_eq(after.st_size, 0, "the link was followed");
+  expect(&r, 1, 1, option);
+}
+
+Test(faults, T4_full_disk) {
+  char option[300];
+  if (geteuid() != 0 || mount("tmpfs", folder, "tmpfs", MS_NOSUID | MS_NODEV, "size=64k"))
+    cr_skip_test("a small tmpfs can be mounted by root only");
+  snprintf(option, sizeof option, "GEMMSHIM_CALLS=%s", folder);
+  run_t r = RUN(WITH(.environment = {option, "GEMMSHIM_LOG=1"}), "plain", "3");
+  cr_expect_eq(umount(folder), 0);
+  cr_expect_eq(run_lines(r.err, "3 products"), 1, "still counted in memory: %s", r.err);
+  expect(&r, 0, 1, "No space left on device");
+}
+
+Test(faults, more_shapes_than_the_histogram_holds) {
+  run_t r = RUN(WITH(.table = table, .environment = {"GEMMSHIM_SHAPES=64"}), "shapes", "300");
+  cr_expect_eq(RUN_CALLS(&r), 300);
+  expect(&r, 64, 0, "gemmshim");
+}
+
+Test(faults, S8_sampling_costs_no_result) {
+  run_t r = RUN(WITH(.table = table, .environment = {"GEMMSHIM_SAMPLE=1"}), "plain", "50");
+  expect(&r, 50, 0, "gemmshim");
+}
+
+Test(faults, failing_events_cost_no_result) {
+  run_t r = RUN(WITH(.table = table,
+                     .environment = {"GEMMSHIM_SAMPLE=1", "SIM_FAIL=cuEventCreate:*=2,cuEventRecord:*=700"}),
+                "plain", "20");
+  cr_expect_eq(RUN_SERVED(&r), 20);
+  cr_expect_eq(r.status, 0);
+  run_free(&r);
+}
