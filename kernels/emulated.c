@@ -3,9 +3,15 @@
 #include "instances.h"
 #include "tiles.h"
 
+/* One copy for all type pairs and layouts: what matters here is that it compiles fast. */
+__attribute__((noinline)) static void mma(const gs_params_t *p, int type, int d_type, int transa,
+                                          int transb) {
+  gs_mma(p, type, d_type, transa, transb);
+}
+
 #define X(ab, d, AB, D, ta, tb, transa, transb)                                                              \
   static void ab##_##d##_##ta##tb(const gs_params_t *p) {                                                    \
-    gs_mma(p, GS_E_##AB, GS_E_##D, transa, transb);                                                          \
+    mma(p, GS_E_##AB, GS_E_##D, transa, transb);                                                             \
   }
 GS_INSTANCES(X)
 #undef X
