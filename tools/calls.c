@@ -217,6 +217,12 @@ static void merge_folder(gs_calls_t *set, const char *path) {
   if (!found) gs_calls_fault(set, "%s: no histogram (*%s) in this folder", path, HISTOGRAM_SUFFIX);
 }
 
+static bool is_binary(const char *text, size_t length) {
+  for (size_t i = 0; i < length; i++)
+    if ((unsigned char)text[i] < ' ' && !memchr("\t\r\n", text[i], 3)) return true;
+  return false;
+}
+
 void gs_calls_read(gs_calls_t *set, const char *path) {
   struct stat info;
   int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a FIFO must not block */
@@ -236,13 +242,15 @@ void gs_calls_read(gs_calls_t *set, const char *path) {
     close(fd);
     return;
   }
-  char magic[8] = "";
+  char head[LINE_MAX_BYTES];
   FILE *file = fdopen(fd, "r");
-  bool histogram =
-      fread(magic, sizeof magic, 1, file) == 1 && !memcmp(magic, GS_HISTOGRAM_MAGIC, sizeof magic);
+  size_t length = fread(head, 1, sizeof head, file), magic = strlen(GS_HISTOGRAM_MAGIC);
+  bool histogram = length >= magic && !memcmp(head, GS_HISTOGRAM_MAGIC, magic);
   rewind(file);
   if (histogram)
     gs_histogram_merge(set, path, file, (uint64_t)info.st_size);
+  else if (is_binary(head, length))
+    gs_calls_fault(set, "%s: neither a histogram nor a .calls file; skipped", path);
   else
     merge_text(set, path, file);
   fclose(file);

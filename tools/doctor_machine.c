@@ -93,7 +93,7 @@ static void find_table(gs_findings_t *found, int ordinal, const gs_device_t *dev
   const int *v = found->cublas_version;
   if (v[0])
     gs_find(found, "table", proven ? GS_EXIT_OK : GS_EXIT_FALSE,
-            proven == rows ? "" : "gemmshim tune measures the others here",
+            proven && proven == rows ? "" : "gemmshim tune measures what is missing, here",
             "%d of them are proven with cuBLAS %d.%d.%d", proven, v[0], v[1], v[2]);
   gs_table_free(choice.table);
 }
@@ -114,7 +114,7 @@ void gs_doctor_tables(gs_findings_t *found) {
       gs_find(found, "GPU", GS_EXIT_MACHINE, "nvidia-smi tells more", "GPU %d cannot be asked", i);
       continue;
     }
-    gs_find(found, "GPU", GS_EXIT_OK, "", "GPU %d: %s, sm_%d, %d SMs", i, device.name, device.sm, device.sms);
+    gs_find(found, "GPU", GS_EXIT_OK, "", "%d: %s, sm_%d, %d SMs", i, device.name, device.sm, device.sms);
     find_table(found, i, &device);
   }
 }

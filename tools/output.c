@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <libgen.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -12,10 +11,9 @@
 
 #include "tools.h"
 
-bool gs_output_check(const char *path) {
+bool gs_output_open(gs_output_t *output, const char *path) {
   struct stat info;
-  char copy[PATH_MAX];
-  if ((size_t)snprintf(copy, sizeof copy, "%s", path) >= sizeof copy) {
+  if ((size_t)snprintf(output->path, sizeof output->path, "%s", path) >= sizeof output->path) {
     gs_say("%.60s...: the path is too long", path);
     return false;
   }
@@ -23,23 +21,24 @@ bool gs_output_check(const char *path) {
     gs_say("%s: exists and is not a regular file, so it is not replaced: name another", path);
     return false;
   }
-  const char *folder = dirname(copy);
-  errno = 0;
-  if (stat(folder, &info) == 0 && S_ISDIR(info.st_mode) && access(folder, W_OK | X_OK) == 0) return true;
-  gs_say("%s: cannot be written: the folder %s %s", path, folder,
-         errno == ENOENT ? "does not exist" : "is not one that you can write to");
-  return false;
-}
-
-bool gs_output_open(gs_output_t *output, const char *path) {
-  if (!gs_output_check(path)) return false;
-  snprintf(output->path, sizeof output->path, "%s", path);
   snprintf(output->temporary, sizeof output->temporary, "%s.XXXXXX", path);
   int fd = mkostemp(output->temporary, O_CLOEXEC);
   output->file = fd < 0 ? NULL : fdopen(fd, "w");
   if (output->file) return true;
-  gs_say("%s: cannot be written: %s", path, strerror(errno));
+  gs_say("%s: no file can be made there: %s", path, strerror(errno));
   return false;
+}
+
+void gs_output_drop(gs_output_t *output) {
+  fclose(output->file);
+  unlink(output->temporary);
+}
+
+bool gs_output_check(const char *path) {
+  gs_output_t output;
+  if (!gs_output_open(&output, path)) return false;
+  gs_output_drop(&output);
+  return true;
 }
 
 bool gs_output_commit(gs_output_t *output) {
@@ -54,9 +53,4 @@ bool gs_output_commit(gs_output_t *output) {
   gs_say("%s: cannot be written: %s", output->path, strerror(error));
   unlink(output->temporary);
   return false;
-}
-
-void gs_output_drop(gs_output_t *output) {
-  fclose(output->file);
-  unlink(output->temporary);
 }

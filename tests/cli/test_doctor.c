@@ -1,0 +1,190 @@
+/* gemmshim doctor, on the stand-ins: their driver is as new as the kernels, their one GPU has a table. */
+#include "cli.h"
+
+#include <unistd.h>
+
+SUITE(doctor);
+
+/* A machine that lacks nothing. */
+#define WELL "LD_LIBRARY_PATH=$SIM GEMMSHIM_TABLE=$TABLE"
+
+/* The first finding of that topic whose text holds part. */
+static const cJSON *finding(const cJSON *root, const char *topic, const char *part) {
+  const cJSON *item;
+  cJSON_ArrayForEach(item, json_at(root, "findings")) {
+    if (!strcmp(string_at(item, "topic"), topic) && strstr(string_at(item, "text"), part)) return item;
+  }
+  cr_assert(false, "no finding on %s with \"%s\" in %s", topic, part, cJSON_Print(root));
+  return NULL;
+}
+
+static cJSON *doctor(const char *environment, const char *arguments, int status) {
+  result_t r = sh("%s $G doctor --json %s", environment, arguments);
+  STATUS(r, status);
+  cJSON *root = json(r.out);
+  cr_assert(cJSON_IsBool(json_at(root, "healthy")));
+  cr_assert(cJSON_IsTrue(json_at(root, "healthy")) == (status == 0));
+  return root;
+}
+
+static const char *state(const cJSON *root, const char *topic, const char *part) {
+  return string_at(finding(root, topic, part), "state");
+}
+
+Test(doctor, a_machine_that_lacks_nothing) {
+  cJSON *root = doctor(WELL, "", 0);
+  cr_assert_str_eq(state(root, "driver", "CUDA 13"), "ok");
+  cr_assert_str_eq(state(root, "GPU", "gemmshim CPU stand-in, sm_90, 132 SMs"), "ok");
+  cr_assert_str_eq(state(root, "cuBLAS", "13.1.0, "), "ok");
+  cr_assert_str_eq(state(root, "table", "GEMMSHIM_TABLE names it"), "ok");
+  cr_assert_str_eq(state(root, "table", "proven with cuBLAS 13.1.0"), "ok");
+  STATUS(sh(WELL " $G doctor"), 0);
+}
+
+Test(doctor, your_own_table_comes_before_the_built_in_one) {
+  STATUS(sh("mkdir -p .config/gemmshim; cp $TABLE .config/gemmshim/gemmshim-cpu-stand-in.table"), 0);
+  finding(doctor("LD_LIBRARY_PATH=$SIM", "", 0), "table", "your own for this GPU");
+}
+
+Test(doctor, no_table_for_the_gpu) {
+  cJSON *root = doctor("LD_LIBRARY_PATH=$SIM", "", GS_EXIT_FALSE);
+  HAS(string_at(finding(root, "table", "none"), "advice"), "gemmshim tune");
+}
+
+Test(doctor, built_in_table_by_the_gpus_name) {
+  result_t r = sh("LD_LIBRARY_PATH=$SIM SIM_GPU='NVIDIA H200' $G doctor --json");
+  finding(json(r.out), "table", "built-in nvidia-h200 (you have none of your own for this GPU)");
+}
+
+Test(doctor, a_table_that_is_refused_says_why) {
+  STATUS(sh("sed 's/^format: 1/format: 7/' $TABLE > t.table"), 0);
+  cJSON *root = doctor("LD_LIBRARY_PATH=$SIM GEMMSHIM_TABLE=t.table", "", GS_EXIT_FALSE);
+  finding(root, "table", "t.table:");
+}
+
+Test(doctor, another_cublas_proves_no_narrow_row) {
+  cJSON *root = doctor(WELL " SIM_CUBLAS_VERSION=12.4.5", "", GS_EXIT_FALSE);
+  cr_assert_str_eq(state(root, "table", "0 of them are proven with cuBLAS 12.4.5"), "bad");
+}
+
+Test(doctor, two_gpus) {
+  cJSON *root = doctor(WELL " SIM_DEVICES=2", "", 0);
+  finding(root, "GPU", "0: ");
+  finding(root, "GPU", "1: ");
+}
+
+Test(doctor, no_usable_gpu) {
+  cJSON *root = doctor(WELL " SIM_FAIL=cuInit:*=100", "", GS_EXIT_MACHINE);
+  cr_assert_str_eq(state(root, "GPU", "CUDA_ERROR_NO_DEVICE"), "bad");
+}
+
+Test(doctor, an_old_driver) {
+  cJSON *root = doctor("LD_LIBRARY_PATH=" GS_BUILD "/sim/driver-old", "", GS_EXIT_MACHINE);
+  finding(root, "GPU", "older than CUDA 12.0");
+}
+
+/* ---- programs ---- */
+
+Test(doctor, a_linked_program_is_reached) {
+  cJSON *root = doctor(WELL, "-- $DEMO", 0);
+  cr_assert_str_eq(state(root, "program", "is linked with libcublas.so.13"), "ok");
+}
+
+Test(doctor, its_own_run_path_is_followed) {
+  STATUS(sh("mkdir lib; cp " GS_BUILD
+            "/sim/cuda13/libcublas*.so.13 lib/; echo 'extern int cublasGemmEx(void); int "
+            "main(void) { return cublasGemmEx(); }' > a.c; cc -o a a.c lib/libcublas.so.13 "
+            "lib/libcublasLt.so.13 "
+            "-Wl,-rpath,'$ORIGIN/lib'"),
+         0);
+  result_t r = sh("LD_LIBRARY_PATH=" GS_BUILD "/sim/driver $G doctor -- ./a");
+  HAS(r.out, "a is linked with libcublas.so.13");
+  HAS(r.out, "/lib/libcublas.so.13");
+}
+
+Test(doctor, cuBLAS_behind_a_library_of_the_program) {
+  STATUS(sh("echo 'extern int cublasGemmEx(void); int f(void) { return cublasGemmEx(); }' > l.c; cc -shared "
+            "-fPIC -o "
+            "libl.so l.c " GS_BUILD
+            "/sim/cuda13/libcublas.so.13; echo 'int f(void); int main(void) { return f(); }' > "
+            "a.c; cc -o a a.c ./libl.so -Wl,--allow-shlib-undefined"),
+         0);
+  finding(doctor(WELL, "-- ./a", 0), "program", "libl.so is linked with ");
+}
+
+Test(doctor, look_ups_by_handle_are_told) {
+  STATUS(sh("echo '#include <dlfcn.h>\nint main(void) { return !dlopen(\"libcublas.so.13\", RTLD_NOW); }' > "
+            "a.c; cc -o a "
+            "a.c -ldl"),
+         0);
+  cJSON *root = doctor(WELL, "-- ./a", 0);
+  cr_assert_str_eq(state(root, "program", "opens cuBLAS at run time"), "note");
+}
+
+Test(doctor, static_cublas_is_out_of_reach) {
+  STATUS(sh("echo 'int cublasGemmEx(void) { return 0; } int main(void) { return cublasGemmEx(); }' > a.c; cc "
+            "-o a a.c"),
+         0);
+  finding(doctor(WELL, "-- ./a", GS_EXIT_FALSE), "program", "holds cuBLAS statically");
+}
+
+Test(doctor, programs_that_say_nothing_and_scripts) {
+  finding(doctor(WELL, "-- /bin/true", 0), "program", "do not mention cuBLAS");
+  STATUS(sh("printf '#!/usr/bin/env -\\n' > b; printf '#!/usr/bin/env sh\\n' > a; chmod +x a b"), 0);
+  finding(doctor(WELL, "-- ./a", 0), "program", "/sh and what it is linked with");
+  finding(doctor(WELL, "-- $STATIC", GS_EXIT_FALSE), "program", "statically linked");
+  finding(doctor(WELL, "-- no-such-program", GS_EXIT_MACHINE), "program", "not found");
+}
+
+Test(doctor, damaged_programs_do_no_harm) {
+  for (int length = 1; length < 2000; length += 97) {
+    result_t r = sh("head -c %d $DEMO > a; chmod +x a; " WELL " $G doctor -- ./a", length);
+    cr_assert(r.status == GS_EXIT_FALSE || r.status == 0, "%d bytes: %d %s", length, r.status, r.err);
+  }
+  for (int offset = 16; offset < 64; offset++) {
+    result_t r = sh("cp $DEMO a; printf '\\377\\377' | dd of=a bs=1 seek=%d conv=notrunc 2> /dev/null; " WELL
+                    " $G doctor -- ./a",
+                    offset);
+    cr_assert(r.status == GS_EXIT_FALSE || r.status == 0, "offset %d: %d %s", offset, r.status, r.err);
+  }
+}
+
+/* ---- processes ---- */
+
+Test(doctor, a_process_without_the_library) {
+  result_t r = sh("sleep 60 & " WELL " $G doctor $!; status=$?; kill $!; exit $status");
+  STATUS(r, GS_EXIT_FALSE);
+  HAS(r.out, "gemmshim is not in process");
+  HAS(r.out, "no cuBLAS is mapped (yet)");
+}
+
+Test(doctor, a_process_with_the_library_but_no_product) {
+  result_t r =
+      sh("LD_PRELOAD=$SHIM sleep 60 & sleep 0.2; " WELL " $G doctor $!; status=$?; kill $!; exit $status");
+  STATUS(r, 0);
+  HAS(r.out, "gemmshim is in process");
+  HAS(r.out, "has not called a product yet");
+}
+
+Test(doctor, a_process_and_its_calls) {
+  write_file("hold.c", "", 0);
+  STATUS(sh("printf '#include <unistd.h>\\n__attribute__((destructor)) static void hold(void) { write(2, "
+            "\"held\\\\n\", 5); "
+            "sleep(60); }\\n' > hold.c; cc -shared -fPIC -o hold.so hold.c; mkdir calls"),
+         0);
+  result_t r = sh(
+      "LD_LIBRARY_PATH=$SIM GEMMSHIM_CALLS=calls LD_PRELOAD=$SHIM:$PWD/hold.so $DEMO > out 2> err & pid=$!; "
+      "while ! grep -q held err; do sleep 0.05; done; " WELL
+      " $G doctor $pid; status=$?; kill $pid; exit $status");
+  STATUS(r, 0);
+  HAS(r.out, "gemmshim is in process");
+  HAS(r.out, "/demo is linked with cuBLAS");
+  HAS(r.out, "13 products seen, 0 served");
+  HAS(r.out, "forwarded most: no_table");
+}
+
+Test(doctor, processes_that_are_not_there) {
+  result_t r = sh("sh -c 'exit 0' & pid=$!; wait $pid; " WELL " $G doctor $pid");
+  STATUS(r, GS_EXIT_MACHINE);
+  HAS(r.out, "there is no such process");
+}
