@@ -21,11 +21,15 @@ typedef struct {
   const void *from;
 } copy_t;
 
+typedef struct meeting meeting_t;
+
 typedef struct {
   ucontext_t context;
   void *sanitizer; /* the thread sanitizer's idea of a fiber */
   char *stack;
   bool done;
+  const meeting_t *at; /* waits there until its generation is no longer this one; NULL: runs */
+  unsigned generation;
   unsigned meetings; /* warp-wide meetings so far */
   int group, copies; /* of background copies: the open group; how many have not landed */
   copy_t copy[COPIES_MAX];
@@ -33,13 +37,13 @@ typedef struct {
 
 /* A meeting point of `size` threads. Threads may be one meeting apart, hence two boards to leave values on.
  */
-typedef struct {
+struct meeting {
   unsigned size, arrived, generation;
   struct {
     unsigned address;
     float rows[8], columns[4];
   } board[2][LANES];
-} meeting_t;
+};
 
 gs_index_t gs_emulated_thread, gs_emulated_block, gs_emulated_grid;
 
@@ -86,12 +90,16 @@ static void enter(void) {
 }
 
 static void meet(meeting_t *at) {
-  unsigned generation = at->generation;
+  fiber_t *fiber = self();
   if (++at->arrived == at->size) {
     at->arrived = 0;
     ++at->generation;
+    return;
   }
-  while (at->generation == generation) yield();
+  fiber->at = at;
+  fiber->generation = at->generation;
+  yield();
+  fiber->at = NULL;
 }
 
 static void start(unsigned index) {
@@ -102,35 +110,42 @@ static void start(unsigned index) {
   fiber->context.uc_link = NULL;
   makecontext(&fiber->context, enter, 0);
   fiber->done = false;
+  fiber->at = NULL;
   fiber->meetings = 0;
   fiber->group = fiber->copies = 0;
 }
 
-/* Round after round until every thread is done, or a whole round moved none: a barrier that some never reach.
- */
-static void run_block(void) {
-  memset(run.shared, 0xff, run.shared_bytes); /* NaN in every type */
-  run.block = (meeting_t){.size = run.threads};
-  for (unsigned w = 0; w < run.threads / LANES; ++w) run.warps[w] = (meeting_t){.size = LANES};
-  for (unsigned i = 0; i < run.threads; ++i) start(i);
-  for (unsigned left = run.threads, stalled = 0; left; ++stalled) {
-    unsigned before = left, meetings = run.block.generation;
-    for (unsigned w = 0; w < run.threads / LANES; ++w) meetings += run.warps[w].generation;
-    for (unsigned i = 0; i < run.threads; ++i) {
-      unsigned index = run.how->backward ? run.threads - 1 - i : i;
-      if (run.fibers[index].done) continue;
+/* Runs the threads of a warp until each is done or waits for another warp; true if any ran. */
+static bool run_warp(unsigned first) {
+  bool any = false, ran = true;
+  while (ran) {
+    ran = false;
+    for (unsigned i = 0; i < LANES; ++i) {
+      unsigned index = first + (run.how->backward ? LANES - 1 - i : i);
+      fiber_t *fiber = &run.fibers[index];
+      if (fiber->done || (fiber->at && fiber->at->generation == fiber->generation)) continue;
       gs_emulated_thread = (gs_index_t){index, 0, 0};
-      switch_to(run.fibers[index].sanitizer);
-      swapcontext(&run.scheduler, &run.fibers[index].context);
-      left -= run.fibers[index].done;
-    }
-    for (unsigned w = 0; w < run.threads / LANES; ++w) meetings -= run.warps[w].generation;
-    if (left != before || meetings != run.block.generation) stalled = 0;
-    if (stalled > 1) {
-      fault("a barrier that some threads never reach");
-      return;
+      switch_to(fiber->sanitizer);
+      swapcontext(&run.scheduler, &fiber->context);
+      any = ran = true;
     }
   }
+  return any;
+}
+
+/* One warp runs as far ahead of the others as barriers let it. */
+static void run_block(void) {
+  const unsigned warps = run.threads / LANES;
+  memset(run.shared, 0xff, run.shared_bytes); /* NaN in every type */
+  run.block = (meeting_t){.size = run.threads};
+  for (unsigned w = 0; w < warps; ++w) run.warps[w] = (meeting_t){.size = LANES};
+  for (unsigned i = 0; i < run.threads; ++i) start(i);
+  for (bool ran = true; ran;) {
+    ran = false;
+    for (unsigned w = 0; w < warps; ++w) ran |= run_warp((run.how->backward ? warps - 1 - w : w) * LANES);
+  }
+  for (unsigned i = 0; i < run.threads; ++i)
+    if (!run.fibers[i].done) fault("a barrier that some threads never reach");
 }
 
 /* --- memory --- */
