@@ -1,5 +1,6 @@
 # Client programs and the tests that run them under the preload, with the CPU stand-ins.
 PRELOAD_DIR    := $(BUILD)/tests/preload
+PRELOAD_RUNNER := $(PRELOAD_DIR)/preload
 PRELOAD_CFLAGS  = -std=gnu11 $(OPT) -g -Wall -Wextra -Werror $(SAN_FLAGS) -MMD -MP -Iinclude -Itests/sim \
                   -isystem $(CUDA_HOME)/include
 # The sanitizer's runtime must come before the library that needs it.
@@ -44,15 +45,18 @@ $(PRELOAD_DIR)/libstub.so: $(PRELOAD_DIR)/stub.o
 $(PRELOAD_DIR)/plugin-stub.so: $(PRELOAD_DIR)/plugin.o $(CLIENT) $(PRELOAD_DIR)/libstub.so $(DRIVER)
 	$(CC) $(SAN_FLAGS) -shared -Wl,-soname,$(@F) -Wl,-rpath,'$$ORIGIN' -o $@ $^ -lm
 
-$(PRELOAD_DIR)/preload: $(PRELOAD_TESTS:tests/preload/%.c=$(PRELOAD_DIR)/%.o) $(PRELOAD_DIR)/run.o $(LIBGS)
+$(PRELOAD_RUNNER): $(PRELOAD_TESTS:tests/preload/%.c=$(PRELOAD_DIR)/%.o) $(PRELOAD_DIR)/run.o $(LIBGS)
 	$(CC) $(SAN_FLAGS) -o $@ $^ -lcriterion -lm -ldl -lpthread
 $(PRELOAD_DIR)/run.o $(PRELOAD_TESTS:tests/preload/%.c=$(PRELOAD_DIR)/%.o): PRELOAD_CFLAGS += -DBUILD='"$(BUILD)"' \
   -DPRELOAD='"$(PRELOAD_FIRST)$(BUILD)/libgemmshim.so"'
 
+# What the tests run.
+$(PRELOAD_RUNNER): | $(PRELOAD_CLIENTS:%=$(PRELOAD_DIR)/%) $(BUILD)/libgemmshim.so $(SIM_DRIVERS) $(SIM_DEMO) \
+    $(BUILD)/tests/overhead/overhead
+
 ## test-preload: client programs under the preload, without a GPU
 .PHONY: test-preload
-test-preload: $(PRELOAD_DIR)/preload $(PRELOAD_CLIENTS:%=$(PRELOAD_DIR)/%) $(BUILD)/libgemmshim.so \
-    $(BUILD)/sim/driver-old/libcuda.so.1
-	$(PRELOAD_DIR)/preload
+test-preload: $(PRELOAD_RUNNER) $(BUILD)/libgemmshim.so sim
+	$(PRELOAD_RUNNER) $(CRITERION_FLAGS)
 
 -include $(wildcard $(PRELOAD_DIR)/*.d)

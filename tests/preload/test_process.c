@@ -196,6 +196,20 @@ Test(process, S3_sixteen_threads_forwarded) {
   expect(&r, 1600, 0);
 }
 
+Test(process, overhead_measures_what_it_says) {
+  enum { ROUNDS = 10, CALLS = 64 };
+  run_t r = RUN(WITH(.table = table, .environment = {"SIM_NOCOMPUTE=1"}), BUILD "/tests/overhead/overhead",
+                "--rounds", "10");
+  int64_t each = (ROUNDS + 1) * CALLS; /* one to warm up */
+  cr_expect_eq(run_count(&r, GS_ENTRY_GEMM_EX, GS_REASON_SERVED, RUN_ANY), each);
+  cr_expect_eq(run_count(&r, GS_ENTRY_GEMM_EX, GS_REASON_NO_ROW, RUN_ANY), each);
+  cr_expect_eq(run_count(&r, GS_ENTRY_LT_MATMUL, GS_REASON_SERVED, RUN_ANY), each);
+  cr_expect_eq(run_count(&r, GS_ENTRY_LT_MATMUL, GS_REASON_NO_ROW, RUN_ANY), each);
+  const char *forwarded = strstr(r.out, "\nforwarded "), *served = strstr(r.out, " ns\nserved ");
+  cr_expect(forwarded && served > forwarded, "%s", r.out);
+  expect(&r, 4 * each, 2 * each);
+}
+
 Test(process, real_cublas_without_a_gpu) {
   if (access(BUILD "/tests/preload/null_handle", X_OK))
     cr_skip_test("this machine's CUDA toolkit has no cuBLAS");

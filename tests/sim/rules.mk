@@ -6,7 +6,7 @@ CUDA_HOME ?= /usr/local/cuda
 LIBGS     ?= $(BUILD)/libgs.a
 
 SIM        := $(BUILD)/sim
-SIM_CFLAGS := -std=gnu11 -O2 -g -fPIC -fvisibility=hidden -Wall -Wextra -Werror -MMD -MP -Iinclude -Itests/sim \
+SIM_CFLAGS := -std=gnu11 -O2 -g -fPIC -fvisibility=hidden -Wall -Wextra -Werror $(SAN_FLAGS) -MMD -MP -Iinclude -Itests/sim \
               -isystem $(CUDA_HOME)/include
 SIM_SHARED := reference record
 SIM_DRIVER := cuda_device cuda_stream cuda_graph cuda_kernel
@@ -32,7 +32,7 @@ $(SIM)/driver-old/libcuda.map:
 	@mkdir -p $(@D)
 	echo '{ global: cu*; sim_*; local: $(SIM_OLD_LACKS:%=%;) *; };' > $@
 $(SIM_DRIVERS): %/libcuda.so.1: $(foreach o,$(SIM_SHARED) $(SIM_DRIVER),$(SIM)/obj/$(o).o) $(LIBGS) %/libcuda.map
-	$(CC) -shared -o $@ -Wl,-soname,libcuda.so.1 -Wl,--version-script=$*/libcuda.map $(filter %.o,$^) $(LIBGS) \
+	$(CC) $(SAN_FLAGS) -shared -o $@ -Wl,-soname,libcuda.so.1 -Wl,--version-script=$*/libcuda.map $(filter %.o,$^) $(LIBGS) \
 	  -lm -lpthread
 
 # libcublas and libcublasLt, once per major: every symbol in a version node named after its library.
@@ -47,19 +47,19 @@ $(SIM)/cuda$(1)/%.map:
 
 $(SIM)/cuda$(1)/libcublasLt.so.$(1): $(foreach o,lt lt_objects handle $(SIM_SHARED),$(SIM)/obj$(1)/$(o).o) \
     $(SIM)/cuda$(1)/libcublasLt.map
-	$$(CC) -shared -o $$@ -Wl,-soname,$$(@F) -Wl,--version-script=$(SIM)/cuda$(1)/libcublasLt.map \
+	$$(CC) $(SAN_FLAGS) -shared -o $$@ -Wl,-soname,$$(@F) -Wl,--version-script=$(SIM)/cuda$(1)/libcublasLt.map \
 	  $$(filter %.o,$$^) -ldl -lm -lpthread
 
 $(SIM)/cuda$(1)/libcublas.so.$(1): $(foreach o,cublas handle $(SIM_SHARED),$(SIM)/obj$(1)/$(o).o) \
     $(SIM)/cuda$(1)/libcublas.map $(SIM)/cuda$(1)/libcublasLt.so.$(1)
-	$$(CC) -shared -o $$@ -Wl,-soname,$$(@F) -Wl,--version-script=$(SIM)/cuda$(1)/libcublas.map \
+	$$(CC) $(SAN_FLAGS) -shared -o $$@ -Wl,-soname,$$(@F) -Wl,--version-script=$(SIM)/cuda$(1)/libcublas.map \
 	  -Wl,-rpath,'$$$$ORIGIN' $$(filter %.o,$$^) $(SIM)/cuda$(1)/libcublasLt.so.$(1) -ldl -lm -lpthread
 endef
 $(foreach v,12 13,$(eval $(call SIM_MAJOR_RULES,$(v))))
 
 # The demo is an ordinary CUDA program: it would run on a GPU, linked with the real libraries.
 $(SIM_DEMO): tests/sim/demo.c $(SIM)/cuda13/libcublas.so.13 $(SIM)/driver/libcuda.so.1
-	$(CC) -std=gnu11 -O2 -g -Wall -Wextra -Werror -MMD -MP -isystem $(CUDA_HOME)/include -o $@ $< \
+	$(CC) -std=gnu11 -O2 -g -Wall -Wextra -Werror $(SAN_FLAGS) -MMD -MP -isystem $(CUDA_HOME)/include -o $@ $< \
 	  $(SIM)/cuda13/libcublas.so.13 $(SIM)/cuda13/libcublasLt.so.13 $(SIM)/driver/libcuda.so.1 -lm
 
 .SECONDARY: $(SIM)/driver/libcuda.map $(SIM)/driver-old/libcuda.map
