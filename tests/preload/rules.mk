@@ -45,10 +45,12 @@ $(PRELOAD_DIR)/libstub.so: $(PRELOAD_DIR)/stub.o
 $(PRELOAD_DIR)/plugin-stub.so: $(PRELOAD_DIR)/plugin.o $(CLIENT) $(PRELOAD_DIR)/libstub.so $(DRIVER)
 	$(CC) $(SAN_FLAGS) -shared -Wl,-soname,$(@F) -Wl,-rpath,'$$ORIGIN' -o $@ $^ -lm
 
-$(PRELOAD_RUNNER): $(PRELOAD_TESTS:tests/preload/%.c=$(PRELOAD_DIR)/%.o) $(PRELOAD_DIR)/run.o $(LIBGS)
-	$(CC) $(SAN_FLAGS) -o $@ $^ -lcriterion -lm -ldl -lpthread
-$(PRELOAD_DIR)/run.o $(PRELOAD_TESTS:tests/preload/%.c=$(PRELOAD_DIR)/%.o): PRELOAD_CFLAGS += -DBUILD='"$(BUILD)"' \
-  -DPRELOAD='"$(PRELOAD_FIRST)$(BUILD)/libgemmshim.so"'
+$(PRELOAD_RUNNER): $(PRELOAD_TESTS:tests/preload/%.c=$(PRELOAD_DIR)/%.o) $(PRELOAD_DIR)/run.o
+	$(CC) -o $@ $^ -lcriterion
+# Only what the tests run is built for a sanitizer: Criterion itself does not start under the thread sanitizer.
+$(PRELOAD_DIR)/run.o $(PRELOAD_TESTS:tests/preload/%.c=$(PRELOAD_DIR)/%.o): SAN_FLAGS :=
+$(PRELOAD_DIR)/run.o $(PRELOAD_TESTS:tests/preload/%.c=$(PRELOAD_DIR)/%.o): PRELOAD_CFLAGS += -Ikernels \
+  -DBUILD='"$(BUILD)"' -DPRELOAD='"$(PRELOAD_FIRST)$(BUILD)/libgemmshim.so"'
 
 # What the tests run.
 $(PRELOAD_RUNNER): | $(PRELOAD_CLIENTS:%=$(PRELOAD_DIR)/%) $(BUILD)/libgemmshim.so $(SIM_DRIVERS) $(SIM_DEMO) \

@@ -181,13 +181,16 @@ int run_lines(const char *text, const char *part) {
 }
 
 void kernel_shipped(char id[GS_KERNEL_ID_MAX], const char *layout, const char *ab, const char *d, int align) {
-  for (int i = 0; i < gs_shipped_count(); i++) {
-    gs_kernel_t k = gs_shipped_at(i);
-    if (k.align != align || strcmp(gs_type_names[k.ab_type], ab) || strcmp(gs_type_names[k.d_type], d))
-      continue;
-    if (layout[0] != *gs_op_names[k.transa] || layout[1] != *gs_op_names[k.transb]) continue;
-    gs_kernel_format(id, GS_KERNEL_ID_MAX, &k);
-    return;
-  }
-  cr_assert_fail("no kernel is shipped for %s %s %s", layout, ab, d);
+  static const struct {
+    int bm, bn, bk, stages, warps, align;
+  } tiles[] = {
+#define GS_MMA(...) {__VA_ARGS__},
+#include "mma.def"
+#undef GS_MMA
+  };
+  size_t i = 0;
+  while (i < sizeof tiles / sizeof *tiles && tiles[i].align != align) i++;
+  cr_assert_lt(i, sizeof tiles / sizeof *tiles, "no kernel for %d-byte alignment is shipped", align);
+  snprintf(id, GS_KERNEL_ID_MAX, "mma_%s_%s_%s_%dx%dx%d_s%d_w%d%s", ab, d, layout, tiles[i].bm, tiles[i].bn,
+           tiles[i].bk, tiles[i].stages, tiles[i].warps, align == 2 ? "_v2" : "");
 }
