@@ -86,26 +86,26 @@ static cJSON *json_row(const gs_table_header_t *header, const gs_row_t *row) {
   cJSON *object = cJSON_CreateObject();
   char kernel[GS_KERNEL_ID_MAX];
   gs_kernel_format(kernel, sizeof kernel, &row->kernel);
-#define NAME(member, names) cJSON_AddStringToObject(object, #member, names[row->key.member]);
-#define NUMBER(name, value) cJSON_AddNumberToObject(object, name, (double)(value));
-  NAME(transa, gs_op_names)
-  NAME(transb, gs_op_names)
-  NAME(ab_type, gs_type_names)
-  NAME(d_type, gs_type_names)
-  NAME(compute, gs_compute_names)
-  NAME(epilogue, gs_epilogue_names)
-  NAME(batch_kind, gs_batch_names)
-  NUMBER("m", row->key.m)
-  NUMBER("k", row->key.k)
-  NUMBER("n_lo", row->n_lo)
-  NUMBER("n_hi", row->n_hi)
-  NUMBER("split_k", row->split_k)
-  NUMBER("raster", row->raster)
-  NUMBER("us", rounded(row->us))
-  NUMBER("library_us", rounded(row->library_us))
-  NUMBER("wall_us", rounded(row->wall_us))
-  NUMBER("library_wall_us", rounded(row->library_wall_us))
-  NUMBER("line", row->line)
+#define NAME(member, names) cJSON_AddStringToObject(object, #member, names[row->key.member])
+#define NUMBER(name, value) cJSON_AddNumberToObject(object, name, (double)(value))
+  NAME(transa, gs_op_names);
+  NAME(transb, gs_op_names);
+  NAME(ab_type, gs_type_names);
+  NAME(d_type, gs_type_names);
+  NAME(compute, gs_compute_names);
+  NAME(epilogue, gs_epilogue_names);
+  NAME(batch_kind, gs_batch_names);
+  NUMBER("m", row->key.m);
+  NUMBER("k", row->key.k);
+  NUMBER("n_lo", row->n_lo);
+  NUMBER("n_hi", row->n_hi);
+  NUMBER("split_k", row->split_k);
+  NUMBER("raster", row->raster);
+  NUMBER("us", rounded(row->us));
+  NUMBER("library_us", rounded(row->library_us));
+  NUMBER("wall_us", rounded(row->wall_us));
+  NUMBER("library_wall_us", rounded(row->library_wall_us));
+  NUMBER("line", row->line);
 #undef NAME
 #undef NUMBER
   cJSON_AddStringToObject(object, "kernel", kernel);

@@ -38,9 +38,10 @@ void gs_comparison_text(const gs_comparison_t *c) {
     printf("%-13s %12.6g", gs_mode_names[mode], gs_median(c->values[mode], c->done));
     if (mode != GS_MODE_OFF) {
       gs_interval_t r = ratio_to_off(c, (gs_mode_t)mode);
-      char text[64];
+      char text[64], interval[64] = "";
       verdict(text, sizeof text, c, r);
-      printf("  %.4f [%.4f, %.4f]  %s%s", r.value, r.lo, r.hi, text,
+      if (!isnan(r.lo)) snprintf(interval, sizeof interval, " [%.4f, %.4f]", r.lo, r.hi);
+      printf("  %.4f%s  %s%s", r.value, interval, text,
              mode == GS_MODE_PASSTHROUGH ? " (the cost of being there)" : "");
     }
     putchar('\n');

@@ -52,21 +52,41 @@ static void add_number(cJSON *object, const char *name, double value, bool known
     cJSON_AddNullToObject(object, name);
 }
 
-static cJSON *json_call(const gs_call_t *call) {
-  cJSON *object = cJSON_CreateObject(), *reasons;
-  const gs_gemm_t *g = &call->gemm;
-#define NAME(member, names) cJSON_AddStringToObject(object, #member, names[g->member]);
-#define INT(member)         cJSON_AddNumberToObject(object, #member, (double)g->member);
-  NAME(entry, gs_entry_names)
-  NAME(transa, gs_op_names)
-  NAME(transb, gs_op_names)
-  INT(m) INT(n) INT(k) INT(lda) INT(ldb) INT(ldc) INT(ldd) NAME(a_type, gs_type_names)
-      NAME(b_type, gs_type_names) NAME(c_type, gs_type_names) NAME(d_type, gs_type_names)
-          NAME(compute, gs_compute_names) NAME(epilogue, gs_epilogue_names) NAME(batch_kind, gs_batch_names)
-              INT(batch) INT(stride_a) INT(stride_b) INT(stride_c) INT(stride_d) INT(align)
+static cJSON *json_product(const gs_gemm_t *g) {
+  cJSON *object = cJSON_CreateObject();
+#define NAME(member, names) cJSON_AddStringToObject(object, #member, names[g->member])
+#define INT(member)         cJSON_AddNumberToObject(object, #member, (double)g->member)
+  NAME(entry, gs_entry_names);
+  NAME(transa, gs_op_names);
+  NAME(transb, gs_op_names);
+  INT(m);
+  INT(n);
+  INT(k);
+  INT(lda);
+  INT(ldb);
+  INT(ldc);
+  INT(ldd);
+  NAME(a_type, gs_type_names);
+  NAME(b_type, gs_type_names);
+  NAME(c_type, gs_type_names);
+  NAME(d_type, gs_type_names);
+  NAME(compute, gs_compute_names);
+  NAME(epilogue, gs_epilogue_names);
+  NAME(batch_kind, gs_batch_names);
+  INT(batch);
+  INT(stride_a);
+  INT(stride_b);
+  INT(stride_c);
+  INT(stride_d);
+  INT(align);
 #undef NAME
 #undef INT
-                  cJSON_AddNumberToObject(object, "calls", (double)gs_call_count(call));
+  return object;
+}
+
+static cJSON *json_call(const gs_call_t *call) {
+  cJSON *object = json_product(&call->gemm), *reasons;
+  cJSON_AddNumberToObject(object, "calls", (double)gs_call_count(call));
   cJSON_AddNumberToObject(object, "served", (double)gs_call_served(call));
   cJSON_AddNumberToObject(object, "captured", (double)call->captured);
   add_number(object, "mean_us", gs_call_mean_us(call), call->timed);

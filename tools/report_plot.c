@@ -20,8 +20,9 @@ static void write_data(FILE *file, const gs_calls_t *set, int shapes, bool timed
     double whole = timed ? gs_call_us(call) / 1e3 : (double)count;
     double served = count ? whole * (double)gs_call_served(call) / (double)count : 0;
     const gs_gemm_t *g = &call->gemm;
-    fprintf(file, "\"%s%s %" PRId64 "x%" PRId64 "x%" PRId64 " %s\" %.6g %.6g\n", gs_op_names[g->transa],
-            gs_op_names[g->transb], g->m, g->n, g->k, gs_type_names[g->a_type], served, whole - served);
+    fprintf(file, "\"%s%s %" PRId64 "x%" PRId64 "x%" PRId64 " %s%s\" %.6g %.6g\n", gs_op_names[g->transa],
+            gs_op_names[g->transb], g->m, g->n, g->k, gs_type_names[g->a_type],
+            timed && !call->timed ? " (never sampled)" : "", served, whole - served);
   }
   fputs("END\n", file);
 }
@@ -34,7 +35,7 @@ static void write_script(FILE *file, const gs_calls_t *set, int shapes, const ch
   fprintf(file,
           "'\nset title 'Products by %s'\nset xlabel '%s'\nset style fill solid\nset yrange [%d:-1]\nset "
           "xrange [0:*]\n"
-          "set grid x\nset key outside bottom center horizontal\n"
+          "set grid x\nset key outside right top\n"
           "plot $shapes using (($2+$3)/2):0:(0):($2+$3):($0-0.4):($0+0.4):ytic(1) with boxxyerror lc rgb "
           "'#b0b0b0' "
           "title 'library', "

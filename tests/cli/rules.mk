@@ -6,24 +6,25 @@ LIBGS     ?= $(BUILD)/libgs.a
 CLI       ?= $(BUILD)/gemmshim
 SHIM      ?= $(BUILD)/libgemmshim.so
 SIM       ?= $(BUILD)/sim
+OPT       ?= -O2 -g
 
-CLI_TEST   := $(BUILD)/tests/cli/cli
+CLI_RUNNER := $(BUILD)/tests/cli/cli
 CLI_STATIC := $(BUILD)/tests/cli/static
 CLI_OBJS   := $(patsubst tests/cli/%.c,$(BUILD)/tests/cli/%.o,$(filter-out tests/cli/static.c,$(wildcard tests/cli/*.c)))
 
 $(BUILD)/tests/cli/%.o: tests/cli/%.c
 	@mkdir -p $(@D)
-	$(CC) -std=gnu11 -O2 -g -Wall -Wextra -Werror -Iinclude -Isrc -Itools -isystem $(CUDA_HOME)/include \
+	$(CC) -std=gnu11 $(OPT) -Wall -Wextra -Werror $(SAN_FLAGS) -Iinclude -Isrc -Itools -isystem $(CUDA_HOME)/include \
 	  -DGS_BUILD='"$(abspath $(BUILD))"' -DGS_SOURCE='"$(CURDIR)"' -MMD -MP -c -o $@ $<
-$(CLI_TEST): $(CLI_OBJS) $(LIBGS)
-	$(CC) -o $@ $^ -lcriterion -lcjson -lm -ldl -lpthread
+$(CLI_RUNNER): $(CLI_OBJS) $(LIBGS) | $(CLI_STATIC)
+	$(CC) $(SAN_FLAGS) -o $@ $^ -lcriterion -lcjson -lm -ldl -lpthread
 $(CLI_STATIC): tests/cli/static.c
 	@mkdir -p $(@D)
 	$(CC) -static -o $@ $<
 
 ## test-cli: the command line's tests
 .PHONY: test-cli
-test-cli: $(CLI_TEST) $(CLI_STATIC) $(CLI) $(SHIM) $(SIM_DEMO) $(SIM_DRIVERS)
-	$(CLI_TEST) -j2
+test-cli: $(CLI_RUNNER) $(CLI) $(SHIM) $(SIM_DEMO) $(SIM_DRIVERS)
+	$(CLI_RUNNER) -j2
 
 -include $(wildcard $(BUILD)/tests/cli/*.d)
