@@ -54,7 +54,7 @@ static void shape(gs_trial_t *trial, gs_type_t ab, gs_type_t d, gs_op_t transa, 
                    .batch = from->batch,
                    .m = small ? lesser(from->m, 70 + from->m % 8) : from->m,
                    .n = small ? lesser(from->n, 54 + from->n % 8) : from->n,
-                   .k = small ? lesser(from->k, 152 + from->k % 8) : from->k};
+                   .k = small ? lesser(from->k, 584 + from->k % 8) : from->k};
   int64_t a_columns = transa == GS_OP_N ? g->k : g->m, b_columns = transb == GS_OP_N ? g->n : g->k;
   g->lda = leading(from, transa == GS_OP_N ? g->m : g->k, ab, GS_LD_ODD);
   g->ldb = leading(from, transb == GS_OP_N ? g->k : g->n, ab, GS_LD_ODD);

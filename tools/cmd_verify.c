@@ -31,16 +31,17 @@ static const char help[] =
     "  --cublas FILE     the libcublas.so that bounds the error of f32 results (looked for; none: a fixed "
     "bound)\n"
     "  --seed N          repeat the random inputs of an earlier run (each run has its own)\n"
+    "  --one-process     use the GPU in this process, as debuggers and sanitizers want it\n"
     "  --json            the verdicts as JSON\n\n"
     "Exit status: 0 all right, 1 a kernel failed, 2 usage, 3 no GPU or driver.\n"
     "example: gemmshim verify --kernel 'mma_f16_f16_tn_*'\n";
 
-enum { KERNEL = 256, QUICK, SIZES, DEVICE, CUBLAS, SEED, JSON };
+enum { KERNEL = 256, QUICK, SIZES, DEVICE, CUBLAS, SEED, ONE_PROCESS, JSON };
 
 typedef struct {
   gs_verify_options_t verify;
   const char *pattern;
-  bool json;
+  bool json, one_process;
 } gs_command_t;
 
 /* An exit status, or -1: go on. */
@@ -51,6 +52,7 @@ static int read_command(int argc, char **argv, gs_command_t *command) {
                                           {"device", required_argument, NULL, DEVICE},
                                           {"cublas", required_argument, NULL, CUBLAS},
                                           {"seed", required_argument, NULL, SEED},
+                                          {"one-process", no_argument, NULL, ONE_PROCESS},
                                           {"json", no_argument, NULL, JSON},
                                           {"help", no_argument, NULL, 'h'},
                                           {0}};
@@ -79,6 +81,9 @@ static int read_command(int argc, char **argv, gs_command_t *command) {
       if (!gs_read_long(optarg, 0, 1l << 62, &value))
         return gs_usage(argv, "--seed: \"%s\" is not a number", optarg);
       command->verify.seed = (uint64_t)value;
+      break;
+    case ONE_PROCESS:
+      command->one_process = true;
       break;
     case JSON:
       command->json = command->verify.silent = true;
@@ -119,6 +124,7 @@ static int count(const gs_board_t *board, gs_check_t state) {
  * verdict with it: that kernel failed. */
 static int run_child(gs_board_t *board, const gs_command_t *command) {
   int status;
+  if (command->one_process) return gs_verify(board, &command->verify);
   fflush(stdout);
   pid_t child = fork();
   if (child == 0) {
@@ -189,7 +195,7 @@ int gs_cmd_verify(int argc, char **argv) {
   do {
     left = count(board, GS_UNCHECKED);
     status = run_child(board, &command);
-  } while (status == GS_VERIFY_LOST && count(board, GS_UNCHECKED) < left);
+  } while (status == GS_VERIFY_LOST && !command.one_process && count(board, GS_UNCHECKED) < left);
   left = count(board, GS_UNCHECKED);
   if (status != GS_EXIT_OK && left == board->wanted) return GS_EXIT_MACHINE;
   int failed = count(board, GS_CHECKED_FAULTY);

@@ -1,0 +1,88 @@
+#!/bin/bash
+# What `make gpu-check` runs on a machine with a GPU: build/ is carried there ready-made, nothing is installed.
+# TAP on stdout, a short table last; details in $OUT (build/gpu). Status 1 where a check failed.
+#   BUILD  the build folder (build)      PYTHON  a python3 with torch (python3)
+#   TABLE  the table to serve from in the torch program and the overhead bench (one that serves everything)
+#   STEPS  which of the steps below, in that order (all)
+BUILD=${BUILD:-build}
+OUT=${OUT:-build/gpu}
+PYTHON=${PYTHON:-python3}
+STEPS=${STEPS:-kernels verify torch overhead memcheck initcheck synccheck racecheck}
+CLI=$BUILD/gemmshim
+here=$(dirname "$0")
+
+mkdir -p "$OUT" || exit 1
+nvidia-smi -L > "$OUT/gpu.txt" 2>&1 || { echo "Bail out! no GPU here: $(head -1 "$OUT/gpu.txt")"; exit 1; }
+[ -x "$CLI" ] || { echo "Bail out! $CLI is missing: run make first, or set BUILD"; exit 1; }
+
+# The cuBLAS that torch brings, else the toolkit's: one folder for the programs that look on the library path.
+cublas_folder() {
+  for folder in $("$PYTHON" -c 'import glob, os, sys
+for path in sys.path: print(*glob.glob(os.path.join(path, "nvidia/*/lib")))' 2> /dev/null) \
+    "${CUDA_HOME:-/usr/local/cuda}/lib64"; do
+    ls "$folder"/libcublas.so.1? > /dev/null 2>&1 && { echo "$folder"; return; }
+  done
+}
+CUBLAS=$(cublas_folder)
+CUBLAS_FILE=$(ls "$CUBLAS"/libcublas.so.1? 2> /dev/null | head -1)
+
+count=0 failed=0 table=
+# step NAME SECONDS COMMAND...: its output goes to $OUT/NAME.txt; its last line is the detail.
+step() {
+  local name=$1 limit=$2 begun=$SECONDS status word detail
+  shift 2
+  case " $STEPS " in *" $name "*) ;; *) return ;; esac
+  timeout "$limit" "$@" > "$OUT/$name.txt" 2>&1
+  status=$?
+  count=$((count + 1))
+  detail=$(grep -v '^[[:space:]]*$' "$OUT/$name.txt" | tail -1 | cut -c1-100)
+  [ $status = 124 ] && detail="not done after $limit s"
+  word=ok
+  if [ $status != 0 ]; then
+    word='not ok' failed=$((failed + 1))
+    grep -E '^(FAIL|not ok|Bail)|^========= (Error|ERROR|Invalid|Race|Uninit)' "$OUT/$name.txt" | head -12 | sed 's/^/# /'
+  fi
+  echo "$word $count - $name: $detail"
+  table+=$(printf '%-10s %-6s %4d s  %s' "$name" "$word" $((SECONDS - begun)) "$detail")$'\n'
+}
+
+torch_program() {
+  local folder
+  rm -rf "$OUT/torch"
+  mkdir -p "$OUT/torch"
+  "$PYTHON" "$here/../e2e/torch_mlp.py" --build "$BUILD" --out "$OUT/torch" ${TABLE:+--table "$TABLE"} || return 1
+  rm -f "$OUT"/torch/*/*.pt # large, and judged
+}
+
+# Our own calls against bare ones; any table that serves something will do.
+overhead() {
+  local served=$TABLE
+  [ -n "$served" ] || served=$(ls "$OUT"/torch/*/forced.table 2> /dev/null | head -1)
+  [ -n "$served" ] || { echo "no table that serves anything: run the step torch first, or set TABLE"; return 1; }
+  LD_LIBRARY_PATH=$CUBLAS:$LD_LIBRARY_PATH GEMMSHIM_TABLE=$served LD_PRELOAD=$BUILD/libgemmshim.so \
+    "$BUILD/tests/overhead/overhead"
+}
+
+# sanitize TOOL PATTERN: a few cases of every kernel that PATTERN names, at small sizes.
+sanitize() {
+  compute-sanitizer --tool "$1" --error-exitcode 9 --print-limit 20 \
+    "$CLI" verify --one-process --quick --sizes small --cublas none --kernel "$2"
+}
+export -f torch_program overhead sanitize
+export BUILD OUT PYTHON TABLE CLI CUBLAS here
+
+step kernels 60 "$CLI" kernels
+step verify 240 "$CLI" verify ${CUBLAS_FILE:+--cublas "$CUBLAS_FILE"}
+step torch 240 bash -c torch_program
+step overhead 120 bash -c overhead
+step memcheck 150 bash -c 'sanitize memcheck "*_f16_f16_*"'
+step initcheck 100 bash -c 'sanitize initcheck "*_bf16_f32_t[nt]_*"'
+step synccheck 100 bash -c 'sanitize synccheck "*_f16_f16_tn_*"'
+step racecheck 200 bash -c 'sanitize racecheck "*_f16_f16_[nt]n_*"'
+
+echo "1..$count"
+echo
+cat "$OUT/gpu.txt"
+printf '%s' "$table"
+echo "$count checks, $failed failed; details in $OUT"
+[ $failed = 0 ]
