@@ -105,11 +105,13 @@ GS_DEVICE void gs_loader_init(gs_loader_t *l, int tile, int kmajor, const char *
   }
 }
 
-/* Elements (0 to 8) of chunk j that lie inside the matrix, in the k-tile that begins at k0. */
+/* Elements of chunk j that lie inside the matrix, in the k-tile that begins at k0: 8 at most, and less than 0
+ * far outside. (Clamped here to 0 as well, ptxas 13.0 for sm_90 takes 0 for 8 where it tests for 8: it reads
+ * the wrong predicate of its fused VIMNMX.RELU.) */
 GS_DEVICE int gs_inside(const gs_loader_t *l, int tile, int kmajor, int j, int k0, int k) {
   int row, chunk;
   gs_place(tile, kmajor, j, &row, &chunk);
-  if (kmajor) return gs_max(gs_min(k - k0 - chunk * 8, 8), 0);
+  if (kmajor) return gs_min(k - k0 - chunk * 8, 8);
   return k0 + row < k ? gs_min(l->mn - gs_chunk_mn(l, chunk), 8) : 0;
 }
 
@@ -152,7 +154,7 @@ GS_DEVICE void gs_fetch_ragged(gs_loader_t *l, int tile, int kmajor, unsigned st
     if (!gs_has_chunk(tile, j)) continue;
     int inside = gs_inside(l, tile, kmajor, j, k0, k);
     if (GS_ALIGN == 16)
-      gs_copy_part(l->to + stage + j * GS_THREADS * 16, l->from[j] + ahead, inside * 2);
+      gs_copy_part(l->to + stage + j * GS_THREADS * 16, l->from[j] + ahead, gs_max(inside, 0) * 2);
     else
       gs_gather(l->from[j] + ahead, inside, l->width, l->held[j]);
   }
