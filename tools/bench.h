@@ -8,7 +8,7 @@
 
 #include "baseline.h"
 #include "gate.h"
-#include "reference.h"
+#include "fp64.h"
 #include "stats.h"
 
 #define GS_BENCH_COPIES_MAX  512 /* of the operands; tiny ones then fit the cache in spite of it */

@@ -10,7 +10,7 @@
 #include "baseline.h"
 #include "cases.h"
 #include "progress.h"
-#include "reference.h"
+#include "fp64.h"
 #include "tools.h"
 
 #define CASE_SECONDS 300 /* a kernel that does not end by then never will: the alarm ends this process */

@@ -1,6 +1,6 @@
 /* The FP64 reference kernels (kernels/gemm_ref.cu) on one GPU. */
-#ifndef GS_REFERENCE_H
-#define GS_REFERENCE_H
+#ifndef GS_FP64_H
+#define GS_FP64_H
 
 #include "gpu.h"
 

@@ -1,4 +1,4 @@
-#include "reference.h"
+#include "fp64.h"
 
 #include <stdio.h>
 
