@@ -89,14 +89,16 @@ static bool op_read(char letter, gs_op_t *op) {
 }
 
 bool gs_points_shape(gs_points_t *points, const char *text, const char **why) {
-  char ops[3], ns_text[256], pair[20] = "f16_f16", epilogue_text[16] = "default";
-  int m, k, end = 0;
+  char ops[3], m_text[16], ns_text[256], k_text[16], pair[20] = "f16_f16", epilogue_text[16] = "default";
+  int end = 0;
+  long m, k;
   gs_op_t transa, transb;
   gs_type_t ab, d;
   gs_ns_t ns;
   *why = "it is not of the form TNxMxNxK:f16_f16";
-  if (sscanf(text, "%2[NTnt]x%dx%255[0-9,]x%d%n", ops, &m, ns_text, &k, &end) != 4 || m < 1 || k < 1)
+  if (sscanf(text, "%2[NTnt]x%15[0-9]x%255[0-9,]x%15[0-9]%n", ops, m_text, ns_text, k_text, &end) != 4)
     return false;
+  if (!gs_read_long(m_text, 1, INT32_MAX, &m) || !gs_read_long(k_text, 1, INT32_MAX, &k)) return false;
   if (!op_read(ops[0], &transa) || !op_read(ops[1], &transb)) return false;
   if (text[end] == ':') {
     int more = 0;
@@ -114,7 +116,7 @@ bool gs_points_shape(gs_points_t *points, const char *text, const char **why) {
   if (epilogue < 0) return false;
   *why = "out of memory";
   for (int i = 0; i < ns.count; i++) {
-    gs_gemm_t g = packed(transa, transb, m, ns.n[i], k, ab, d, (gs_epilogue_t)epilogue);
+    gs_gemm_t g = packed(transa, transb, (int)m, ns.n[i], (int)k, ab, d, (gs_epilogue_t)epilogue);
     if (!add(points, &g)) return false;
   }
   return true;

@@ -1,0 +1,192 @@
+/* What to tune, and the table in the making. */
+#include <criterion/criterion.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "draft.h"
+#include "points.h"
+
+static char folder[] = "/tmp/gs_tune.XXXXXX";
+static char file[64];
+
+static void make_folder(void) {
+  cr_assert(mkdtemp(folder));
+  snprintf(file, sizeof file, "%s/file", folder);
+}
+static void remove_folder(void) {
+  unlink(file);
+  rmdir(folder);
+}
+TestSuite(tune, .init = make_folder, .fini = remove_folder);
+
+static void write_file(const char *text) {
+  FILE *out = fopen(file, "w");
+  cr_assert(out && fputs(text, out) >= 0 && fclose(out) == 0);
+}
+
+Test(tune, shapes_are_read) {
+  gs_points_t points = {0};
+  const char *why;
+  cr_assert(gs_points_shape(&points, "TNx4096x1,8,64x1024:bf16_f32:gelu_bias", &why), "%s", why);
+  cr_assert(gs_points_shape(&points, "ntx96x32x64", &why), "%s", why);
+  cr_assert(gs_points_shape(&points, "NTx96x32x64:f16_f16", &why), "%s", why);
+  cr_assert_eq(points.count, 4, "the same product twice is one point");
+  const gs_gemm_t *g = &points.items[1];
+  cr_assert(g->transa == GS_OP_T && g->transb == GS_OP_N && g->m == 4096 && g->n == 8 && g->k == 1024);
+  cr_assert(g->lda == 1024 && g->ldb == 1024 && g->ldd == 4096);
+  cr_assert(g->a_type == GS_TYPE_BF16 && g->d_type == GS_TYPE_F32 && g->epilogue == GS_EPILOGUE_GELU_BIAS);
+  g = &points.items[3];
+  cr_assert(g->transa == GS_OP_N && g->transb == GS_OP_T && g->lda == 96 && g->ldb == 32 &&
+            g->a_type == GS_TYPE_F16);
+  gs_points_free(&points);
+}
+
+Test(tune, malformed_shapes_are_refused) {
+  static const char *const faulty[] = {"",
+                                       "TN",
+                                       "TNx1x2",
+                                       "TNx0x1x1",
+                                       "TNx-1x1x1",
+                                       "TNx1x0x1",
+                                       "TNx1x1,x1",
+                                       "TNx1xax1",
+                                       "XNx1x1x1",
+                                       "TNx1x1x1:",
+                                       "TNx1x1x1:f16",
+                                       "TNx1x1x1:f16_f99",
+                                       "TNx1x1x1 ",
+                                       "Tx1x1x1",
+                                       "TNx1x1x1:f16_f16:",
+                                       "TNx1x1x1:f16_f16:dgelu",
+                                       "TNx9999999999x1x1",
+                                       "TNx1x1x1:f16_f16:bias:"};
+  for (size_t i = 0; i < sizeof faulty / sizeof *faulty; i++) {
+    gs_points_t points = {0};
+    const char *why = NULL;
+    cr_expect_not(gs_points_shape(&points, faulty[i], &why), "\"%s\" is accepted", faulty[i]);
+    cr_expect(why && *why);
+    gs_points_free(&points);
+  }
+}
+
+Test(tune, models_are_read_and_faults_refused) {
+  gs_points_t points = {0};
+  gs_ns_t ns;
+  cr_assert(gs_ns_read(&ns, "1,8"));
+  write_file("# "
+             "layers\nname\ttransa\ttransb\tm\tk\tnote\nqkv\tT\tN\t4608\t3584\tbias\nfc\tN\tN\t3072\t768\tgel"
+             "u_bias\n"
+             "router\tT\tN\t256\t7168\tf32_out\nplain\tT\tN\t64\t64\n");
+  cr_assert(gs_points_models(&points, file, &ns, "f16_f16,bf16_bf16"));
+  cr_assert_eq(points.count, 16);
+  cr_assert(points.items[0].epilogue == GS_EPILOGUE_BIAS &&
+            points.items[4].epilogue == GS_EPILOGUE_GELU_BIAS);
+  cr_assert(points.items[8].d_type == GS_TYPE_F32 && points.items[8].a_type == GS_TYPE_F16);
+  cr_assert(points.items[12].epilogue == GS_EPILOGUE_DEFAULT);
+  cr_assert_not(gs_points_models(&points, "/nonexistent", &ns, "f16_f16"));
+  static const char *const faulty[] = {
+      "", "a\tT\tN\t1\n", "a\tT\tQ\t1\t1\n", "a\tT\tN\t0\t1\n", "a\tT\tN\t1\tx\n", "\x7f\x45\x4c\x46\n"};
+  for (size_t i = 0; i < sizeof faulty / sizeof *faulty; i++) {
+    write_file(faulty[i]);
+    cr_expect_not(gs_points_models(&points, file, &ns, "f16_f16"), "\"%s\" is accepted", faulty[i]);
+  }
+  gs_points_free(&points);
+}
+
+/* ---- the draft ---- */
+
+static const gs_table_header_t header = {.gpu = "a GPU",
+                                         .arch = "sm_90",
+                                         .sms = 4,
+                                         .cublas = {13, 1, 0},
+                                         .method = "a test",
+                                         .date = "2026-01-01"};
+
+static gs_gemm_t product(int m, int n) {
+  gs_points_t points = {0};
+  char text[64];
+  const char *why;
+  snprintf(text, sizeof text, "TNx%dx%dx64", m, n);
+  cr_assert(gs_points_shape(&points, text, &why));
+  gs_gemm_t g = points.items[0];
+  gs_points_free(&points);
+  return g;
+}
+
+static gs_row_t row_of(const gs_gemm_t *g, float us) {
+  gs_row_t row = {
+      .key = gs_key_of(g), .n_lo = (int32_t)g->n, .n_hi = (int32_t)g->n, .split_k = 1, .raster = 1};
+  for (int i = 0; i < gs_shipped_count(); i++) {
+    row.kernel = gs_shipped_at(i);
+    if (gs_kernel_supports(&row.kernel, g) == GS_REASON_SERVED) break;
+  }
+  row.us = us, row.library_us = 2 * us;
+  return row;
+}
+
+static void settle(gs_draft_t *draft, int m, int n, float us) {
+  gs_gemm_t g = product(m, n);
+  gs_row_t row = row_of(&g, us);
+  cr_assert(gs_draft_settle(draft, &g, us > 0 ? &row : NULL));
+}
+
+static int rows_in_file(void) {
+  gs_table_t *table;
+  cr_assert_eq(gs_table_load(file, NULL, NULL, &table), GS_OK);
+  cr_assert_eq(gs_table_refused(table), 0);
+  int rows = gs_table_rows(table);
+  gs_table_free(table);
+  return rows;
+}
+
+Test(tune, every_settled_row_is_in_the_file_at_once) {
+  gs_draft_t draft;
+  cr_assert(gs_draft_open(&draft, file, &header));
+  settle(&draft, 64, 8, 0);
+  cr_assert_neq(access(file, F_OK), 0, "a loss makes no file");
+  settle(&draft, 128, 8, 3);
+  cr_assert_eq(rows_in_file(), 1);
+  settle(&draft, 64, 8, 2);
+  settle(&draft, 64, 1, 1);
+  cr_assert_eq(rows_in_file(), 3);
+  cr_assert(draft.rows[0].key.m == 64 && draft.rows[0].n_lo == 1 && draft.rows[2].key.m == 128, "sorted");
+  settle(&draft, 64, 8, 0);
+  cr_assert_eq(rows_in_file(), 2, "what lost since is gone");
+  gs_draft_close(&draft);
+  cr_assert(gs_draft_open(&draft, file, &header));
+  cr_assert_eq(draft.count, 2, "the next run goes on from there");
+  gs_gemm_t kept = product(128, 8), gone = product(64, 8);
+  cr_assert(gs_draft_find(&draft, &kept) && !gs_draft_find(&draft, &gone));
+  gs_draft_close(&draft);
+}
+
+Test(tune, a_table_of_another_machine_is_left_alone) {
+  gs_draft_t draft;
+  cr_assert(gs_draft_open(&draft, file, &header));
+  settle(&draft, 64, 8, 2);
+  gs_draft_close(&draft);
+  gs_table_header_t other = header;
+  other.cublas[1]++;
+  cr_assert_not(gs_draft_open(&draft, file, &other));
+  other = header;
+  strcpy(other.gpu, "another GPU");
+  cr_assert_not(gs_draft_open(&draft, file, &other));
+  cr_assert_eq(rows_in_file(), 1);
+  write_file("no table\n");
+  cr_assert_not(gs_draft_open(&draft, file, &header));
+}
+
+Test(tune, two_tuners_do_not_share_a_table) {
+  gs_draft_t draft, second;
+  cr_assert(gs_draft_open(&draft, file, &header));
+  cr_assert_not(gs_draft_open(&second, file, &header));
+  settle(&draft, 64, 8, 2);
+  gs_draft_close(&draft);
+  cr_assert(gs_draft_open(&second, file, &header));
+  cr_assert_eq(second.count, 1);
+  gs_draft_close(&second);
+}
