@@ -9,7 +9,7 @@ Test(run, exit_status_is_the_programs) {
   STATUS(sh("$G run -- sh -c 'exit 0'"), 0);
   STATUS(sh("$G run -- sh -c 'exit 7'"), 7);
   STATUS(sh("$G run -- sh -c 'kill -9 $$'"), 137);
-  STATUS(sh("$G run -- sh -c 'kill -SEGV $$'"), 139);
+  STATUS(sh("$G run -- sh -c 'kill -USR1 $$'"), 138);
 }
 
 Test(run, output_and_input_are_the_programs) {
