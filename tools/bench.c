@@ -4,23 +4,17 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <time.h>
+
+#include "progress.h"
 
 #define ALIGNMENT   256
-#define POOL_BYTES  (16u << 20) /* of random numbers made on the host; the GPU repeats them */
-#define REPLAY_US   100         /* a graph takes at least this long, so that its own start hardly counts */
+#define POOL_BYTES  (4u << 20) /* of random numbers made on the host; the GPU repeats them */
+#define REPLAY_US   100        /* a graph takes at least this long, so that its own start hardly counts */
 #define GATE_BLOCKS 6
 #define GATE_SIDE   64
 
 static size_t padded(size_t bytes) {
   return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-}
-
-static double seconds_now(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
 void gs_bench_open(gs_bench_t *bench, gs_gpu_t *gpu, const gs_cublas_t *cublas, gs_reference_t *reference,
@@ -38,6 +32,7 @@ void gs_bench_close(gs_bench_t *bench) {
   gs_gpu_free(bench->gpu, bench->inputs);
   gs_gpu_free(bench->gpu, bench->outputs);
   gs_gpu_free(bench->gpu, bench->workspace);
+  for (int type = 0; type < GS_TYPE_COUNT; type++) free(bench->pools[type]);
   *bench = (gs_bench_t){0};
 }
 
@@ -49,19 +44,25 @@ static double normal(gs_random_t *random) {
   return sqrt(-2 * log(1 - u)) * cos(2 * M_PI * v);
 }
 
-/* Fills the inputs with N(0,1): a pool from the host, doubled until it covers them. */
-static void fill_inputs(gs_bench_t *bench, gs_type_t type) {
-  size_t bytes = bench->inputs_bytes < POOL_BYTES ? bench->inputs_bytes : POOL_BYTES;
-  void *pool = malloc(bytes);
+static const void *pool_of(gs_bench_t *bench, gs_type_t type) {
+  if (bench->pools[type]) return bench->pools[type];
+  void *pool = malloc(POOL_BYTES);
   if (!pool) {
     gs_gpu_note(bench->gpu, CUDA_ERROR_OUT_OF_MEMORY, "host memory");
-    return;
+    return NULL;
   }
-  for (size_t i = 0; i < bytes / gs_type_bytes[type]; i++)
+  for (size_t i = 0; i < POOL_BYTES / gs_type_bytes[type]; i++)
     gs_element_store(type, pool, (int64_t)i, normal(&bench->random));
-  gs_gpu_write(bench->gpu, bench->inputs, pool, bytes);
-  free(pool);
-  for (size_t done = bytes; done < bench->inputs_bytes && gs_gpu_ok(bench->gpu); done *= 2) {
+  return bench->pools[type] = pool;
+}
+
+/* Fills the inputs with N(0,1): a pool from the host, doubled until it covers them. */
+static void fill_inputs(gs_bench_t *bench, gs_type_t type) {
+  size_t done = bench->inputs_bytes < POOL_BYTES ? bench->inputs_bytes : POOL_BYTES;
+  const void *pool = pool_of(bench, type);
+  if (!pool) return;
+  gs_gpu_write(bench->gpu, bench->inputs, pool, done);
+  for (; done < bench->inputs_bytes && gs_gpu_ok(bench->gpu); done *= 2) {
     size_t more = bench->inputs_bytes - done < done ? bench->inputs_bytes - done : done;
     gs_gpu_note(bench->gpu, gs_driver_tools.cuMemcpyDtoD(bench->inputs + done, bench->inputs, more),
                 "cuMemcpyDtoD");
@@ -215,9 +216,10 @@ void gs_bench_done(gs_contender_t *contender) {
 
 /* ---- clocks ---- */
 
-void gs_bench_warm(gs_bench_t *bench, gs_contender_t *contender, double seconds) {
-  for (double end = seconds_now() + seconds; seconds_now() < end && gs_gpu_ok(bench->gpu);)
+void gs_bench_warm(gs_bench_t *bench, gs_contender_t *contender) {
+  for (double end = gs_seconds() + (bench->warm ? 0.005 : 0.3); gs_seconds() < end && gs_gpu_ok(bench->gpu);)
     gs_gpu_replay(bench->gpu, contender->graph);
+  bench->warm = true;
 }
 
 static void sample_gpu(gs_bench_t *bench, gs_contender_t *contender) {
@@ -227,10 +229,10 @@ static void sample_gpu(gs_bench_t *bench, gs_contender_t *contender) {
 
 static void sample_wall(gs_bench_t *bench, gs_contender_t *contender) {
   int copy = (int)gs_random_below(&bench->random, (uint64_t)bench->copies);
-  double begin = seconds_now();
+  double begin = gs_seconds();
   enqueue(bench, contender, copy);
   gs_gpu_sync(bench->gpu);
-  double us = 1e6 * (seconds_now() - begin);
+  double us = 1e6 * (gs_seconds() - begin);
   if (contender->wall_count < GS_BENCH_SAMPLES_MAX) contender->wall_us[contender->wall_count++] = us;
 }
 

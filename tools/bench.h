@@ -38,6 +38,8 @@ typedef struct {
   CUdeviceptr inputs, outputs, workspace;
   size_t inputs_bytes, outputs_bytes;
   gs_type_t inputs_type;
+  void *pools[GS_TYPE_COUNT]; /* random numbers on the host, by type; made once */
+  bool warm;                  /* the GPU's clock was brought up */
   /* The product at hand. */
   gs_gemm_t gemm;
   gs_lt_t lt;
@@ -60,8 +62,8 @@ gs_operands_t gs_bench_operands(const gs_bench_t *bench, int copy);
 /* Runs the contender once, then records its graph; false where it refuses the product. */
 bool gs_bench_ready(gs_bench_t *bench, gs_contender_t *contender);
 void gs_bench_done(gs_contender_t *contender);
-/* Keeps the GPU busy with the contender for so long, so that its clock is up. */
-void gs_bench_warm(gs_bench_t *bench, gs_contender_t *contender, double seconds);
+/* Keeps the GPU busy with the contender until its clock is up: longer the first time. */
+void gs_bench_warm(gs_bench_t *bench, gs_contender_t *contender);
 /* Adds rounds samples to each contender, in random order within each round. */
 void gs_bench_gpu(gs_bench_t *bench, gs_contender_t **contenders, int count, int rounds);
 void gs_bench_wall(gs_bench_t *bench, gs_contender_t **contenders, int count, int rounds);

@@ -15,7 +15,6 @@ static const int rasters[] = {2, 4, 8};
 
 #define CONTENDERS_MAX  (GS_TUNE_CANDIDATES + RASTERS + 1 + GS_LT_CANDIDATES_MAX) /* 1: cublasGemmEx */
 #define KEPT_OF_LIBRARY 3
-#define WARM_SECONDS    0.005
 #define FIRST_ROUNDS    3
 #define SECOND_ROUNDS   5
 
@@ -152,7 +151,7 @@ static void run(gs_race_t *race, gs_tuned_t *tuned, const gs_tune_options_t *opt
              race->our_count ? "cuBLAS refuses it" : "no kernel can compute it");
     return;
   }
-  gs_bench_warm(race->bench, race->theirs[0], WARM_SECONDS);
+  gs_bench_warm(race->bench, race->theirs[0]);
   heat(race, FIRST_ROUNDS, (race->our_count + 1) / 2);
   heat(race, SECOND_ROUNDS, 2);
   enter_rasters(race);
