@@ -64,8 +64,9 @@ static void on_signal(int number, siginfo_t *info, void *context) {
   if (child > 0 && info->si_code != SI_KERNEL) kill((pid_t)child, number);
 }
 
-void gs_spawn_hold_signals(void) {
-  struct sigaction action = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO | SA_RESTART}, old;
+/* Without SA_RESTART: waiting for the child is to come back, or some runtimes never call the handler. */
+static void catch_signals(void) {
+  struct sigaction action = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO}, old;
   sigemptyset(&action.sa_mask);
   for (size_t i = 0; i < PASSED; i++) { /* one that is ignored (nohup) stays so, here and in the child */
     sigaction(passed[i], NULL, &old);
@@ -99,7 +100,7 @@ int gs_spawn(const gs_spawn_t *spawn, int *status) {
   sigemptyset(&ours);
   for (size_t i = 0; i < PASSED; i++) sigaddset(&ours, passed[i]);
   sigprocmask(SIG_BLOCK, &ours, &before); /* one that comes before the pid is known must not be lost */
-  gs_spawn_hold_signals();
+  catch_signals();
   int error = start(spawn, &before, &pid);
   if (!error) child = pid;
   sigprocmask(SIG_SETMASK, &before, NULL);

@@ -20,11 +20,8 @@ typedef struct {
 /* Runs the program to its end in this process's environment, passing SIGINT, SIGTERM, SIGHUP and SIGQUIT on
  * to it. Returns 0 with its wait status, else an errno value and nothing ran. */
 int gs_spawn(const gs_spawn_t *spawn, int *status);
-/* The last such signal that came in, also between programs; 0 = none. */
+/* The last such signal that came in, from the first gs_spawn on; 0 = none. */
 int gs_spawn_signal(void);
-/* Passes them to nobody, but notes them, from here on: between the programs of one command. */
-void gs_spawn_hold_signals(void);
-
 /* As shells say it: the program's exit status, or 128 + the signal that ended it. */
 int gs_spawn_exit(int status);
 

@@ -93,7 +93,13 @@ static void show_output(const char *name, FILE *file) {
   if (text[length - 1] != '\n') fputc('\n', stderr);
 }
 
+/* On a terminal the progress line is still open. */
+static void below_progress(void) {
+  if (isatty(STDERR_FILENO)) fputc('\n', stderr);
+}
+
 static bool fail(const work_t *work, gs_mode_t mode, const char *why) {
+  below_progress();
   gs_say("%s, %s: %s", work->program, gs_mode_names[mode], why);
   show_output("output", work->out);
   show_output("error", work->err);
@@ -101,8 +107,10 @@ static bool fail(const work_t *work, gs_mode_t mode, const char *why) {
 }
 
 static bool interrupted(void) {
-  if (gs_spawn_signal()) gs_say("interrupted by signal %d", gs_spawn_signal());
-  return gs_spawn_signal() != 0;
+  if (!gs_spawn_signal()) return false;
+  below_progress();
+  gs_say("interrupted by signal %d", gs_spawn_signal());
+  return true;
 }
 
 /* One run in one mode, with its output in work->out and work->err. */
