@@ -50,6 +50,14 @@ bool gs_ns_read(gs_ns_t *ns, const char *text) {
   }
 }
 
+static bool computed(gs_type_t ab, gs_type_t d) {
+  for (int i = 0; i < gs_shipped_count(); i++) {
+    gs_kernel_t kernel = gs_shipped_at(i);
+    if (kernel.ab_type == ab && kernel.d_type == d) return true;
+  }
+  return false;
+}
+
 bool gs_pair_read(const char *text, gs_type_t *ab, gs_type_t *d) {
   char first[8], second[8];
   int end = 0;
@@ -57,7 +65,7 @@ bool gs_pair_read(const char *text, gs_type_t *ab, gs_type_t *d) {
   int first_type = gs_name_index(first, gs_type_names, GS_TYPE_COUNT);
   int second_type = gs_name_index(second, gs_type_names, GS_TYPE_COUNT);
   *ab = (gs_type_t)first_type, *d = (gs_type_t)second_type;
-  return first_type > 0 && second_type > 0;
+  return first_type >= 0 && second_type >= 0 && computed(*ab, *d);
 }
 
 /* A packed product, as frameworks call them. */
@@ -109,7 +117,7 @@ bool gs_points_shape(gs_points_t *points, const char *text, const char **why) {
   if (text[end]) return false;
   *why = "n is not a list of sizes such as 1,8,64";
   if (!gs_ns_read(&ns, ns_text)) return false;
-  *why = "the types are not a pair such as f16_f16, f16_f32 or bf16_bf16";
+  *why = "its types are not a pair that kernels compute, such as f16_f16, f16_f32 or bf16_bf16";
   if (!gs_pair_read(pair, &ab, &d)) return false;
   *why = "the epilogue is not one that gemmshim knows: default, relu, bias, relu_bias, gelu, gelu_bias";
   int epilogue = gs_name_index(epilogue_text, gs_epilogue_names, GS_EPILOGUE_OTHER);
@@ -160,7 +168,8 @@ static const char *add_layer(gs_points_t *points, char *line, const gs_ns_t *ns,
   snprintf(copy, sizeof copy, "%s", types);
   for (char *pair, *list = copy; (pair = strsep(&list, ","));) {
     gs_type_t ab, d;
-    if (!gs_pair_read(pair, &ab, &d)) return "the types are not pairs such as f16_f16";
+    if (!gs_pair_read(pair, &ab, &d))
+      return "the types asked for are not pairs that kernels compute, such as f16_f16";
     if (strstr(note, "f32_out")) d = GS_TYPE_F32;
     for (int i = 0; i < ns->count; i++) {
       gs_gemm_t g = packed(transa, transb, (int)m, ns->n[i], (int)k, ab, d, epilogue);

@@ -30,7 +30,7 @@ bool gs_points_calls(gs_points_t *points, const char *path);
 bool gs_points_models(gs_points_t *points, const char *path, const gs_ns_t *ns, const char *types);
 void gs_points_free(gs_points_t *points);
 
-/* "f16_f16"; false where it is not such a pair. */
+/* "f16_f16"; false where it is not a pair that a shipped kernel computes. */
 bool gs_pair_read(const char *text, gs_type_t *ab, gs_type_t *d);
 
 #endif

@@ -58,6 +58,8 @@ Test(tune, malformed_shapes_are_refused) {
                                        "TNx1x1x1:",
                                        "TNx1x1x1:f16",
                                        "TNx1x1x1:f16_f99",
+                                       "TNx1x1x1:i8_i32",
+                                       "TNx1x1x1:f32_f32",
                                        "TNx1x1x1 ",
                                        "Tx1x1x1",
                                        "TNx1x1x1:f16_f16:",

@@ -1,0 +1,129 @@
+/* gemmshim verify, kernels and tune on the CPU stand-ins: that they judge, say what failed, and lose nothing.
+ */
+#include "cli.h"
+
+SUITE(gpu);
+
+#define ON_SIM "LD_LIBRARY_PATH=$SIM "
+#define SMALL  "$G verify --sizes small --quick --kernel 'mma_f16_f16_tn_*' "
+
+Test(gpu, kernels_are_listed_with_and_without_a_gpu) {
+  result_t bare = sh("LD_LIBRARY_PATH= $G kernels"), full = sh(ON_SIM "$G kernels --json");
+  STATUS(bare, 0);
+  HAS(bare.out, "mma_f16_f16_tn_");
+  STATUS(full, 0);
+  cJSON *root = json(full.out);
+  cr_assert_eq(lines_of(bare.out), cJSON_GetArraySize(json_at(root, "kernels")) + 2,
+               "a head, a line each, a sum");
+  cr_assert_gt(number_at(root, "kernels.0.blocks_per_sm"), 0);
+  STATUS(sh("$G kernels --kernel 'nothing*'"), 1);
+  STATUS(sh("$G kernels --device x"), 2);
+}
+
+Test(gpu, verify_passes_right_kernels) {
+  result_t r = sh(ON_SIM SMALL);
+  STATUS(r, 0);
+  HAS(r.out, " 0 failed");
+  HAS(r.out, "twice the error of cuBLAS");
+  LACKS(r.out, "FAIL");
+  result_t machine = sh(ON_SIM SMALL "--json");
+  STATUS(machine, 0);
+  cJSON *root = json(machine.out);
+  cr_assert(cJSON_IsTrue(json_at(root, "kernels.0.ok")) && number_at(root, "failed") == 0);
+  cr_assert_eq(lines_of(r.out), cJSON_GetArraySize(json_at(root, "kernels")) + 2);
+}
+
+Test(gpu, verify_fails_kernels_that_write_nothing) {
+  result_t r = sh(ON_SIM "SIM_NOCOMPUTE=1 " SMALL "--cublas none");
+  STATUS(r, 1);
+  HAS(r.out, "an element was not written");
+  LACKS(r.out, "ok ");
+}
+
+/* The first launch is the reference's. */
+Test(gpu, verify_survives_a_kernel_that_kills_the_context) {
+  result_t r = sh(ON_SIM "SIM_FAIL=cuLaunchKernel:3=700 " SMALL);
+  STATUS(r, 1);
+  HAS(r.out, "CUDA_ERROR_ILLEGAL_ADDRESS");
+  HAS(r.out, " 1 failed");
+  HAS(r.out, "ok   mma_");
+}
+
+Test(gpu, verify_says_what_is_missing) {
+  result_t none = sh("LD_LIBRARY_PATH= $G verify"), device = sh(ON_SIM "$G verify --device 5");
+  STATUS(none, 3);
+  HAS(none.err, "libcuda.so.1");
+  STATUS(device, 3);
+  HAS(device.err, "device 5 does not exist");
+  STATUS(sh(ON_SIM "$G verify --cublas /nonexistent/libcublas.so.13"), 3);
+  STATUS(sh(ON_SIM "SIM_FAIL='cuLibraryLoadData:*=209' $G verify"), 3);
+  STATUS(sh("$G verify --kernel 'nothing*'"), 2);
+  STATUS(sh("$G verify --sizes large"), 2);
+  STATUS(sh("$G verify what"), 2);
+}
+
+#define TINY "$G tune --quick --shape TNx16x8x16 "
+
+Test(gpu, tune_measures_and_reports) {
+  result_t r = sh(ON_SIM TINY "--shape NNx16x8x16:bf16_f32 --shape TNx16x8x16:f16_f16:bias -o t.table");
+  STATUS(r, 0);
+  cr_assert_eq(lines_of(r.out), 5, "%s", r.out);
+  HAS(r.out, "0 failed the gate, 0 not measurable");
+  HAS(r.out, "nothing was written");
+  cr_assert(!exists("t.table") && !exists("t.table.lock"));
+  result_t machine = sh(ON_SIM TINY "--json -o t.table");
+  STATUS(machine, 0);
+  cJSON *root = json(machine.out);
+  cr_assert_gt(number_at(root, "products.0.us"), 0);
+  cr_assert_gt(number_at(root, "products.0.gemm_ex_us"), 0);
+  cr_assert_gt(number_at(root, "products.0.lt_candidates"), 0);
+}
+
+Test(gpu, tune_reads_what_run_writes) {
+  STATUS(sh(ON_SIM "$G run -o app.calls -- $DEMO"), 0);
+  result_t r = sh(ON_SIM "$G tune --quick --budget 1 app.calls");
+  STATUS(r, 0);
+  HAS(r.err, "budget of 1 s is spent");
+  HAS(r.err, "are left out: no kernel could serve them"); /* the demo's fp32 product */
+}
+
+Test(gpu, tune_says_what_is_wrong) {
+  static const struct {
+    const char *arguments;
+    int status;
+    const char *said;
+  } wrong[] = {{"", 2, "nothing to tune"},
+               {"--shape TNx16x8", 2, "TNxMxNxK"},
+               {"--shape TNx16x8x16:i8_i8", 2, "that kernels compute"},
+               {"--n 1,x --models m", 2, "no list such as"},
+               {"--split-k 0", 2, "not from 1"},
+               {"/nonexistent.calls", 3, "nonexistent.calls"},
+               {"--models /nonexistent.tsv", 3, "cannot be read"},
+               {"--shape TNx16x8x16 -o /nonexistent/t.table", 3, "/nonexistent/t.table: "},
+               {"--shape TNx16x8x16 --cublas /nonexistent.so", 3, "cannot be loaded"},
+               {"--shape TNx16x8x16 --device 9", 3, "does not exist"}};
+  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+    result_t r = sh(ON_SIM "$G tune --quick %s", wrong[i].arguments);
+    STATUS(r, wrong[i].status);
+    HAS(r.err, wrong[i].said);
+  }
+  result_t none = sh("LD_LIBRARY_PATH= $G tune --shape TNx16x8x16");
+  STATUS(none, 3);
+  HAS(none.err, "libcuda.so.1");
+}
+
+Test(gpu, tune_leaves_foreign_tables_alone) {
+  STATUS(sh("sed 's/^gpu: .*/gpu: another/' $TABLE > t.table && cp t.table before"), 0);
+  result_t r = sh(ON_SIM "$G tune --shape TNx16x8x16 -o t.table");
+  STATUS(r, 3);
+  HAS(r.err, "name another file with -o");
+  STATUS(sh("cmp t.table before"), 0);
+}
+
+Test(gpu, tune_keeps_the_rows_that_a_table_has) {
+  STATUS(sh("cp $TABLE t.table"), 0);
+  result_t r = sh("export LD_LIBRARY_PATH=$SIM; set -- $(grep '^[NT].*default.single' t.table | head -1); "
+                  "$G tune --quick --shape $1$2x$3x${10}x$4:$5_$6 -o t.table && cmp t.table $TABLE");
+  STATUS(r, 0);
+  HAS(r.out, "1 kept from before");
+}
