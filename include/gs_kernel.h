@@ -81,7 +81,8 @@ bool gs_kernel_parse(const char *id, gs_kernel_t *k);
 gs_reason_t gs_kernel_supports(const gs_kernel_t *k, const gs_gemm_t *g);
 gs_launch_t gs_kernel_launch(const gs_kernel_t *k, const gs_gemm_t *g, int split_k);
 /* Bytes of workspace, 16-byte aligned, of which the first GS_SPLIT_COUNTERS * 4 must be zero; 0 where
- * split_k is 1, SIZE_MAX where this product cannot be split that way (more tiles than counters). */
+ * split_k is 1, SIZE_MAX where this product cannot be split that way (more tiles than counters, or too many
+ * splits). */
 size_t gs_kernel_workspace(const gs_kernel_t *k, const gs_gemm_t *g, int split_k);
 /* Fills in everything of p but the addresses and scalars. */
 void gs_kernel_params(const gs_gemm_t *g, int split_k, int raster, gs_params_t *p);

@@ -87,6 +87,10 @@ GS_DEVICE float gs_divide(float x, float y) {
   return x / y;
 }
 
+GS_DEVICE unsigned gs_quotient(unsigned x, unsigned d) {
+  return (unsigned)(((float)x + 0.5f) * (1.0f / (float)d));
+}
+
 GS_DEVICE unsigned gs_load_b16(const void *at) {
   unsigned short v;
   gs_emulated_load(at, &v, 2);

@@ -226,18 +226,18 @@ GS_DEVICE gs_spot_t gs_find_spot(const gs_params_t *p) {
   unsigned tiles_m = (p->m + GS_BM - 1u) / GS_BM, tiles_n = (p->n + GS_BN - 1u) / GS_BN;
   unsigned tile_m, tile_n, x = blockIdx.x;
   if (p->raster == 1) {
-    tile_m = x / tiles_n;
+    tile_m = gs_quotient(x, tiles_n);
     tile_n = x - tile_m * tiles_n;
   } else {
-    unsigned height = gs_min(p->raster, tiles_m), group = x / (height * tiles_n);
+    unsigned height = gs_min(p->raster, tiles_m), group = gs_quotient(x, height * tiles_n);
     unsigned in_group = x - group * height * tiles_n, rows = gs_min(height, tiles_m - group * height);
-    tile_n = in_group / rows;
+    tile_n = gs_quotient(in_group, rows);
     tile_m = group * height + in_group - tile_n * rows;
   }
   unsigned tiles_k = (p->k + GS_BK - 1u) / GS_BK, first = 0, end = tiles_k;
   if (p->split_k > 1) {
-    first = tiles_k * blockIdx.y / p->split_k;
-    end = tiles_k * (blockIdx.y + 1) / p->split_k;
+    first = gs_quotient(tiles_k * blockIdx.y, p->split_k);
+    end = gs_quotient(tiles_k * (blockIdx.y + 1), p->split_k);
   }
   int warp = threadIdx.x / 32;
   gs_spot_t spot = {(int)tile_m * GS_BM,       (int)tile_n * GS_BN, warp % GS_WARPS_M * GS_WM,

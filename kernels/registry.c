@@ -155,7 +155,8 @@ bool gs_kernel_parse(const char *id, gs_kernel_t *k) {
 }
 
 /* --- calls --- */
-#define SIZE_LIMIT (1 << 30) /* of m, n, k: tile origins and tile counts stay within an int */
+#define SIZE_LIMIT (1 << 30) /* of m, n, k: tile origins stay within an int */
+#define TILE_LIMIT (1 << 21) /* of tiles, and of k-tiles times splits: what gs_quotient divides exactly */
 
 static int64_t tile_count(const gs_kernel_t *k, const gs_gemm_t *g) {
   return (g->m + k->bm - 1) / k->bm * ((g->n + k->bn - 1) / k->bn);
@@ -195,7 +196,7 @@ gs_reason_t gs_kernel_supports(const gs_kernel_t *k, const gs_gemm_t *g) {
   if (g->m > SIZE_LIMIT || g->n > SIZE_LIMIT || g->k > SIZE_LIMIT || g->batch > USHRT_MAX)
     return GS_REASON_RANGE;
   if (g->lda > INT_MAX || g->ldb > INT_MAX || g->ldc > INT_MAX || g->ldd > INT_MAX) return GS_REASON_RANGE;
-  if (tile_count(k, g) > INT_MAX) return GS_REASON_RANGE;
+  if (tile_count(k, g) >= TILE_LIMIT) return GS_REASON_RANGE;
   return aligned(k, g) ? GS_REASON_SERVED : GS_REASON_ALIGNMENT;
 }
 
@@ -209,6 +210,7 @@ size_t gs_kernel_workspace(const gs_kernel_t *k, const gs_gemm_t *g, int split_k
   int64_t all = tile_count(k, g) * g->batch;
   if (split_k == 1) return 0;
   if (all > GS_SPLIT_COUNTERS || split_k > GS_SPLIT_MAX) return SIZE_MAX;
+  if ((g->k + k->bk - 1) / k->bk * split_k >= TILE_LIMIT) return SIZE_MAX;
   return GS_SPLIT_COUNTERS * sizeof(unsigned) +
          (size_t)all * (size_t)split_k * (size_t)k->bm * (size_t)k->bn * sizeof(float);
 }

@@ -136,6 +136,7 @@ Test(kernel, supports_says_why_not) {
   BUT(batch_kind, GS_BATCH_STRIDED, SERVED);
   BUT(batch_kind, GS_BATCH_ARRAY, KERNEL);
   BUT(n, INT64_C(1) << 40, RANGE);
+  BUT(n, 1 << 30, RANGE); /* too many tiles */
   BUT(ldd, INT64_C(1) << 40, RANGE);
   BUT(batch, 65536, RANGE);
   BUT(align, 8, ALIGNMENT);
@@ -176,6 +177,7 @@ Test(kernel, launch_covers_the_result) {
   cr_assert_eq(l.smem, 4u * (64 + 32) * 64 * 2);
   cr_assert_eq(gs_kernel_workspace(&k, &g, 1), (size_t)0);
   cr_assert_eq(gs_kernel_workspace(&k, &g, 5), (size_t)(GS_SPLIT_COUNTERS * 4 + 12 * 5 * 64 * 32 * 4));
+  cr_assert_eq(gs_kernel_workspace(&k, &g, GS_SPLIT_MAX + 1), SIZE_MAX);
   g.batch = 2000;
   cr_assert_eq(gs_kernel_workspace(&k, &g, 2), SIZE_MAX);
 }
