@@ -15,12 +15,17 @@
 
 #define PLUGIN(version) BUILD "/tests/preload/plugin-" version ".so:plugin_run:"
 
-static char folder[128], table[256], table12[256];
+#define SPLIT_ROW                                                                                            \
+  "T\tN\t128\t128\tf16\tf16\t32f\tdefault\tsingle\t1\t64\tmma_f16_f16_tn_64x64x64_s4_"                       \
+  "w4\t2\t1\t8\t10\t0\t0\n"
+
+static char folder[128], table[256], table12[256], split[256];
 
 static void setup(void) {
   folder_make(folder);
   file_write(folder, "sim.table", TABLE_HEADER(SIM_GPU_NAME, "13.1.0") ROW, table);
   file_write(folder, "sim12.table", TABLE_HEADER(SIM_GPU_NAME, "12.8.0") ROW, table12);
+  file_write(folder, "split.table", TABLE_HEADER(SIM_GPU_NAME, "13.1.0") SPLIT_ROW, split);
 }
 
 static void teardown(void) {
@@ -194,6 +199,35 @@ Test(process, S3_sixteen_threads) {
 Test(process, S3_sixteen_threads_forwarded) {
   run_t r = RUN(WITH(.table = table, .environment = {"GEMMSHIM_SERVE=0"}), "threads", "16", "100");
   expect(&r, 1600, 0);
+}
+
+/* The stand-in's split-K kernels stop the program when they find their counters dirty or in use. */
+Test(process, S3_split_k_on_one_stream) {
+  run_t r = RUN(WITH(.table = split), "threads", "4", "100");
+  expect(&r, 400, 400);
+}
+
+Test(process, S3_split_k_on_several_streams) {
+  run_t r = RUN(WITH(.table = split), "threads", "4", "100", "streams");
+  expect(&r, 400, 400);
+}
+
+Test(process, S2_split_k_under_capture) {
+  run_t r = RUN(WITH(.table = split), "graph", "global");
+  expect(&r, 6, 3);
+}
+
+Test(process, S2_captures_share_no_workspace) {
+  run_t r = RUN(WITH(.table = split), "captures");
+  cr_expect_eq(run_number(&r, "shared"), 0);
+  cr_expect_eq(run_number(&r, "reused"), 1);
+  expect(&r, 4, 4);
+}
+
+Test(process, S8_workspace_bound) {
+  run_t r = RUN(WITH(.table = split, .environment = {"GEMMSHIM_VRAM_MB=0"}), "plain", "3");
+  cr_expect_eq(run_count(&r, RUN_ANY, GS_REASON_WORKSPACE, RUN_ANY), 3);
+  expect(&r, 3, 0);
 }
 
 Test(process, overhead_measures_what_it_says) {

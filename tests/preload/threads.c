@@ -1,15 +1,20 @@
-/* threads COUNT CALLS: that many threads, each with its own handle and matrices, calling at once. */
+/* threads COUNT CALLS [streams]: that many threads, each with its own handle and matrices, calling at once on
+ * one stream, or on a stream each. */
 #include "client.h"
 
 #include <pthread.h>
 
 static int calls;
+static bool own_streams;
 static pthread_barrier_t start;
 
 static void *work(void *first_context) {
   intptr_t wrong = 0;
   MUST(cuCtxSetCurrent(first_context));
   simple_t s = simple_open(8);
+  CUstream stream = NULL;
+  if (own_streams) MUST(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+  MUST(cublasSetStream(s.handle, (cudaStream_t)stream));
   pthread_barrier_wait(&start);
   for (int i = 0; i < calls; i++) MUST(simple_call(&s));
   wrong = !simple_right(&s);
@@ -20,7 +25,8 @@ static void *work(void *first_context) {
 int main(int argc, char **argv) {
   enum { MOST = 64 };
   pthread_t threads[MOST];
-  if (argc != 3) return 2;
+  if (argc < 3) return 2;
+  own_streams = argc > 3;
   int count = atoi(argv[1]), wrong = 0;
   must(count < 1 || count > MOST, "the number of threads");
   calls = atoi(argv[2]);

@@ -150,8 +150,12 @@ SIM_EXPORT CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribut
 static void context_open(CUcontext context, CUdevice device) {
   context->id = driver_next_id();
   context->device = device;
-  context->legacy = (struct CUstream_st){.context = context, .id = driver_next_id()};
-  context->per_thread = (struct CUstream_st){.context = context, .id = driver_next_id()};
+  CUstream special[] = {&context->legacy, &context->per_thread};
+  for (int i = 0; i < 2; i++) {
+    special[i]->context = context;
+    special[i]->id = driver_next_id();
+    pthread_mutex_init(&special[i]->order, NULL);
+  }
 }
 
 SIM_EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device) {

@@ -52,7 +52,9 @@ SIM_EXPORT CUresult sim_enqueue(CUstream handle, sim_work_t *work, const void *a
   capture_t *capture = atomic_load(&stream->capture);
   if (capture && atomic_load(&capture->invalid)) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
   if (capture) return driver_graph_add(capture->graph, work, argument, bytes);
+  pthread_mutex_lock(&stream->order);
   work(argument);
+  pthread_mutex_unlock(&stream->order);
   return CUDA_SUCCESS;
 }
 
@@ -61,6 +63,7 @@ SIM_EXPORT CUresult cuStreamCreate(CUstream *stream, unsigned flags) {
   DRIVER_TRY(driver_ready_with_context());
   CUstream made = calloc(1, sizeof *made);
   if (!made) return CUDA_ERROR_OUT_OF_MEMORY;
+  pthread_mutex_init(&made->order, NULL);
   made->context = driver_current;
   made->id = driver_next_id();
   made->flags = flags;

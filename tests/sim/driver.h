@@ -46,6 +46,7 @@ struct CUstream_st {
   CUcontext context;
   unsigned long long id;
   unsigned flags;
+  pthread_mutex_t order; /* work of one stream runs one after another, whoever enqueues it */
   _Atomic(capture_t *) capture;
 };
 
