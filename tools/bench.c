@@ -9,7 +9,7 @@
 
 #define ALIGNMENT   256
 #define POOL_BYTES  (4u << 20) /* of random numbers made on the host; the GPU repeats them */
-#define REPLAY_US   100        /* a graph takes at least this long, so that its own start hardly counts */
+#define REPLAY_US   200        /* a graph takes at least this long, so that its own start hardly counts */
 #define GATE_BLOCKS 6
 #define GATE_SIDE   64
 

@@ -26,6 +26,7 @@ static const char help[] =
     "    --types LIST    of these types (f16_f16)\n"
     "  -o, --output FILE the table (the GPU's name with .table, in this folder)\n"
     "  --split-k MAX     split k at most so often (16)\n"
+    "  --candidates N    measure the N that the cost model ranks first (12)\n"
     "  --again           measure products anew whose rows the table has\n"
     "  --budget SECONDS  stop after so long; the same command goes on from there\n"
     "  --device N        which GPU (0)\n"
@@ -37,7 +38,7 @@ static const char help[] =
     "cuBLAS or readable input.\n"
     "example: gemmshim tune --shape TNx4096x1,8,64x4096:f16_f16 -o mine.table\n";
 
-enum { SHAPE = 256, MODELS, N, TYPES, SPLIT_K, AGAIN, BUDGET, DEVICE, CUBLAS, QUICK, JSON };
+enum { SHAPE = 256, MODELS, N, TYPES, SPLIT_K, CANDIDATES, AGAIN, BUDGET, DEVICE, CUBLAS, QUICK, JSON };
 
 typedef struct {
   gs_points_t points;
@@ -86,6 +87,11 @@ static int read_option(int option, char **argv, gs_command_t *command) {
       return gs_usage(argv, "--split-k: \"%s\" is not from 1 to %d", optarg, GS_SPLIT_MAX);
     command->tune.split_max = (int)value;
     return -1;
+  case CANDIDATES:
+    if (!gs_read_long(optarg, 1, GS_TUNE_CANDIDATES_MAX, &value))
+      return gs_usage(argv, "--candidates: \"%s\" is not from 1 to %d", optarg, GS_TUNE_CANDIDATES_MAX);
+    command->tune.candidates = (int)value;
+    return -1;
   case AGAIN:
     command->again = true;
     return -1;
@@ -120,6 +126,7 @@ static int read_command(int argc, char **argv, gs_command_t *command) {
                                           {"types", required_argument, NULL, TYPES},
                                           {"output", required_argument, NULL, 'o'},
                                           {"split-k", required_argument, NULL, SPLIT_K},
+                                          {"candidates", required_argument, NULL, CANDIDATES},
                                           {"again", no_argument, NULL, AGAIN},
                                           {"budget", required_argument, NULL, BUDGET},
                                           {"device", required_argument, NULL, DEVICE},
@@ -327,7 +334,7 @@ static int tune_on(gs_gpu_t *gpu, const gs_command_t *command) {
 }
 
 int gs_cmd_tune(int argc, char **argv) {
-  gs_command_t command = {.types = "f16_f16", .tune.split_max = 16};
+  gs_command_t command = {.types = "f16_f16", .tune = {.split_max = 16, .candidates = GS_TUNE_CANDIDATES}};
   gs_gpu_t gpu;
   gs_ns_read(&command.ns, "1,2,4,8,16,32,64,128,512,2048");
   int status = read_command(argc, argv, &command);

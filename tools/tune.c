@@ -13,7 +13,7 @@ const char *const gs_tune_verdict_names[] = {"win", "tie", "loss", "WRONG", "non
 static const int rasters[] = {2, 4, 8};
 #define RASTERS (int)(sizeof rasters / sizeof *rasters)
 
-#define CONTENDERS_MAX  (GS_TUNE_CANDIDATES + RASTERS + 1 + GS_LT_CANDIDATES_MAX) /* 1: cublasGemmEx */
+#define CONTENDERS_MAX  (GS_TUNE_CANDIDATES_MAX + RASTERS + 1 + GS_LT_CANDIDATES_MAX) /* 1: cublasGemmEx */
 #define KEPT_OF_LIBRARY 3
 #define FIRST_ROUNDS    3
 #define SECOND_ROUNDS   5
@@ -41,10 +41,11 @@ static void enter(gs_race_t *race, gs_contender_t contender) {
     race->theirs[race->their_count++] = entered;
 }
 
-static void enter_all(gs_race_t *race, int split_max) {
+static void enter_all(gs_race_t *race, const gs_tune_options_t *options) {
   gs_bench_t *bench = race->bench;
-  gs_candidate_t best[GS_TUNE_CANDIDATES];
-  int count = gs_rank(bench->gpu, &bench->gemm, split_max, GS_BENCH_WORKSPACE, best, GS_TUNE_CANDIDATES);
+  gs_candidate_t best[GS_TUNE_CANDIDATES_MAX];
+  int count =
+      gs_rank(bench->gpu, &bench->gemm, options->split_max, GS_BENCH_WORKSPACE, best, options->candidates);
   for (int i = 0; i < count; i++)
     enter(race, (gs_contender_t){.kind = GS_BY_KERNEL,
                                  .index = best[i].index,
@@ -143,7 +144,7 @@ static void describe_row(gs_tuned_t *tuned, const gs_contender_t *ours) {
 
 static void run(gs_race_t *race, gs_tuned_t *tuned, const gs_tune_options_t *options) {
   int rounds = options->quick ? GS_INTERVAL_PAIRS_MIN : GS_TUNE_ROUNDS;
-  enter_all(race, options->split_max);
+  enter_all(race, options);
   tuned->candidates = race->our_count;
   tuned->lt_candidates = race->bench->lt.count;
   if (!race->our_count || !race->their_count) {

@@ -5,11 +5,12 @@
 #include "bench.h"
 #include "gs_table.h"
 
-#define GS_TUNE_CANDIDATES 12 /* of our kernels, measured */
-#define GS_TUNE_ROUNDS     31 /* of the last comparison */
+#define GS_TUNE_CANDIDATES     12 /* of our kernels and splits, measured, unless more are asked for */
+#define GS_TUNE_CANDIDATES_MAX 128
+#define GS_TUNE_ROUNDS         31 /* of the last comparison */
 
 typedef struct {
-  int split_max;
+  int split_max, candidates;
   bool quick; /* few rounds, to try things out; proves nothing */
 } gs_tune_options_t;
 
