@@ -79,7 +79,7 @@ static bool add_table(const gs_device_t *device) {
 }
 
 /* One table a GPU model, shared by the devices of that model. */
-static void read_tables(void) {
+static void read_tables(const gs_real_t *real) {
   int count = 0;
   gs_driver.cuDeviceGetCount(&count);
   for (int i = 0; i < count && i < GS_DEVICES_MAX; i++) {
@@ -88,23 +88,23 @@ static void read_tables(void) {
     for (int t = 0; t < table_count; t++)
       if (strcmp(tables[t].gpu, device.name) == 0) table_of_device[i] = (int8_t)t;
     if (table_of_device[i] < 0 && add_table(&device)) table_of_device[i] = (int8_t)(table_count - 1);
-    if (i == 0) gs_histogram_describe(device.name, table_count ? tables[0].source : NULL, (int[3]){0, 0, 0});
+    if (i == 0) gs_histogram_describe(device.name, table_count ? tables[0].source : NULL, real->version);
   }
 }
 
-static void get_ready(void) {
+static void get_ready(const gs_real_t *real) {
   memset(table_of_device, -1, sizeof table_of_device);
   gs_histogram_open();
   gs_status_t status = gs_driver_find(false);
-  if (status == GS_OK && gs_option(GS_OPT_SERVE)) read_tables();
+  if (status == GS_OK && gs_option(GS_OPT_SERVE)) read_tables(real);
   if (gs_histogram_capacity()) plans = calloc((size_t)gs_histogram_capacity(), sizeof *plans);
   atomic_store(&state, status == GS_OK ? READY : NO_DRIVER);
 }
 
-void gs_dispatch_ready(void) {
+void gs_dispatch_ready(const gs_real_t *real) {
   if (atomic_load_explicit(&state, memory_order_acquire) != UNREADY) return;
   pthread_mutex_lock(&lock);
-  if (atomic_load(&state) == UNREADY) get_ready();
+  if (atomic_load(&state) == UNREADY) get_ready(real);
   pthread_mutex_unlock(&lock);
 }
 
@@ -207,8 +207,16 @@ static void log_call(const gs_call_t *call, gs_reason_t reason) {
   gs_log(GS_LOG_CALL, "%s: kernel %s", shape, id);
 }
 
+static int slot_of(const gs_call_t *call) {
+  int known = call->known_slot ? atomic_load_explicit(call->known_slot, memory_order_acquire) : 0;
+  if (known) return known - 1;
+  int slot = gs_histogram_slot(&call->gemm);
+  if (call->known_slot && slot >= 0) atomic_store_explicit(call->known_slot, slot + 1, memory_order_release);
+  return slot;
+}
+
 bool gs_call_begin(gs_call_t *call) {
-  call->slot = gs_histogram_slot(&call->gemm);
+  call->slot = slot_of(call);
   call->clock = -1;
   look(call);
   gs_reason_t reason = decide(call);

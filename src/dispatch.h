@@ -20,6 +20,7 @@ typedef struct {
   int algorithm;         /* cublasGemmAlgo_t; 0 where there is none */
   uint64_t lt_algorithm; /* hash of an explicit cublasLtMatmulAlgo_t; 0 = none */
   gs_reason_t refusal;   /* set by the hook: why it can only be forwarded; GS_REASON_SERVED = nothing known */
+  _Atomic int *known_slot; /* where the hook remembers this shape's slot + 1; NULL: it does not */
   /* dispatch's own */
   bool stream_known;
   int slot, clock;
@@ -27,7 +28,7 @@ typedef struct {
 } gs_call_t;
 
 /* Reads tables and devices on the first call with a handle; then free. */
-void gs_dispatch_ready(void);
+void gs_dispatch_ready(const gs_real_t *real);
 /* True: the product was launched, the caller returns success. False: forward, then call gs_call_end. */
 bool gs_call_begin(gs_call_t *call);
 void gs_call_end(gs_call_t *call);

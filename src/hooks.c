@@ -11,9 +11,9 @@
  * call nothing is counted or served. */
 static __thread int inside __attribute__((tls_model("initial-exec")));
 
-static bool passes(const void *handle) {
+static bool passes(const gs_real_t *real, const void *handle) {
   if (inside || !handle || gs_option(GS_OPT_OFF)) return true;
-  gs_dispatch_ready();
+  gs_dispatch_ready(real);
   return false;
 }
 
@@ -21,7 +21,7 @@ static bool passes(const void *handle) {
   __attribute__((visibility("default"))) cublasStatus_t name parameters {                                    \
     const gs_real_t *real = gs_real_of(__builtin_return_address(0));                                         \
     if (!real || !real->name) return CUBLAS_STATUS_NOT_INITIALIZED;                                          \
-    if (passes(handle)) return real->name arguments;                                                         \
+    if (passes(real, handle)) return real->name arguments;                                                   \
     gs_call_t call = {.real = real, .algorithm = CUBLAS_GEMM_DEFAULT};                                       \
     describe;                                                                                                \
     if (gs_call_begin(&call)) return CUBLAS_STATUS_SUCCESS;                                                  \
@@ -107,12 +107,11 @@ GEMM_EX(_64, int64_t)
 GEMM_STRIDED_BATCHED_EX(, int)
 GEMM_STRIDED_BATCHED_EX(_64, int64_t)
 
-static void describe_lt(gs_call_t *call, cublasLtMatmulDesc_t desc, const cublasLtMatrixLayout_t layout[4],
-                        const gs_operands_t *at, const cublasLtMatmulAlgo_t *algo, cudaStream_t stream) {
+static void describe_lt(gs_call_t *call, const void *const object[5], const gs_operands_t *at,
+                        const cublasLtMatmulAlgo_t *algo, cudaStream_t stream) {
   call->at = *at;
   call->stream = (CUstream)stream;
-  gs_lt_describe(call, desc, layout); /* adds the bias */
-  call->gemm.align = gs_align_of(&call->at);
+  gs_lt_describe(call, object);
   if (algo) call->lt_algorithm = gs_hash_words((const uint64_t *)algo->data, sizeof algo->data / 8);
 }
 
@@ -123,7 +122,7 @@ HOOK(cublasLtMatmul,
       const cublasLtMatmulAlgo_t *algo, void *workspace, size_t workspaceSizeInBytes, cudaStream_t stream),
      (handle, desc, alpha, A, Adesc, B, Bdesc, beta, C, Cdesc, D, Ddesc, algo, workspace,
       workspaceSizeInBytes, stream),
-     describe_lt(&call, desc, (cublasLtMatrixLayout_t[]){Adesc, Bdesc, Cdesc, Ddesc},
+     describe_lt(&call, (const void *[]){desc, Adesc, Bdesc, Cdesc, Ddesc},
                  &(gs_operands_t){.a = A, .b = B, .c = C, .d = D, .alpha = alpha, .beta = beta}, algo,
                  stream))
 

@@ -21,6 +21,7 @@ typedef struct {
 #define KEY_WORDS   (WORDS_MAX + 4 * 16) /* of a descriptor and four layouts */
 #define MEMO_SIZE   1024
 #define MEMO_PROBES 8
+#define HINTS       64
 #define LEARN_FROM  8
 #define LEARN_UP_TO 512
 
@@ -30,17 +31,22 @@ typedef struct {
   int bias_word; /* of a descriptor, where BIAS_POINTER lies; -1: not found, nothing is remembered */
 } gs_forms_t;
 
-/* What one set of descriptors asks; immutable once published, never freed. */
+/* What one set of descriptors asks; but for slot immutable once published, never freed. */
 typedef struct {
   const gs_real_t *real;
-  uint64_t hash, key[KEY_WORDS];
+  const gs_form_t *form[5]; /* of the descriptor and the layouts; the key holds them one behind the other */
+  uint64_t hash;
+  uint32_t words;
+  uint64_t key[KEY_WORDS];
   gs_gemm_t gemm;
   gs_reason_t refusal;
   bool device_scalars;
+  _Atomic int slot[5]; /* the histogram's + 1, by alignment 1, 2, 4, 8, 16; 0: not yet known */
 } gs_memo_t;
 
 static _Atomic(gs_forms_t *) forms_of_real[GS_REALS_MAX];
 static _Atomic(gs_memo_t *) memo[MEMO_SIZE];
+static _Atomic(gs_memo_t *) hints[HINTS]; /* what descriptors at these addresses asked last time */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* ---- learning what descriptors look like ---- */
@@ -114,7 +120,7 @@ static const gs_forms_t *forms_of(const gs_real_t *real) {
 static const gs_form_t *form_of(const gs_form_t *forms, int count, const void *object) {
   uint32_t version;
   memcpy(&version, object, sizeof version);
-  for (int i = 0; i < count; i++)
+  for (int i = count; i-- > 0;) /* the newest first */
     if (forms[i].version == version) return &forms[i];
   return NULL;
 }
@@ -250,18 +256,19 @@ static bool has_bias(const gs_gemm_t *g) {
          g->epilogue == GS_EPILOGUE_GELU_BIAS;
 }
 
-static void ask(gs_memo_t *entry, const gs_forms_t *forms, cublasLtMatmulDesc_t desc,
-                const cublasLtMatrixLayout_t layout[4]) {
+static void ask(gs_memo_t *entry, const gs_forms_t *forms, const void *const object[5]) {
+  cublasLtMatmulDesc_t desc = (cublasLtMatmulDesc_t)object[0];
   gs_desc_t read = {0};
   gs_layout_t layouts[4];
   const gs_real_t *real = entry->real;
   const gs_form_t *form = form_of(forms->desc, forms->desc_count, desc);
   bool plain = form && read_desc(real, desc, &read) && desc_is_plain(real, form, desc, &read);
   for (int i = 0; i < 4; i++) {
-    const gs_form_t *layout_form = form_of(forms->layout, forms->layout_count, layout[i]);
+    cublasLtMatrixLayout_t layout = (cublasLtMatrixLayout_t)object[i + 1];
+    const gs_form_t *layout_form = form_of(forms->layout, forms->layout_count, layout);
     memset(&layouts[i], 0, sizeof layouts[i]);
-    plain &= layout_form && read_layout(real, layout[i], &layouts[i]) &&
-             layout_is_plain(real, layout_form, layout[i], &layouts[i]);
+    plain &= layout_form && read_layout(real, layout, &layouts[i]) &&
+             layout_is_plain(real, layout_form, layout, &layouts[i]);
   }
   bool fits = fill_gemm(&entry->gemm, &read, layouts);
   entry->device_scalars = read.pointer_mode == CUBLASLT_POINTER_MODE_DEVICE;
@@ -281,71 +288,126 @@ static void ask(gs_memo_t *entry, const gs_forms_t *forms, cublasLtMatmulDesc_t 
 
 /* ---- remembering ---- */
 
-/* The written bits of all five objects, with of the bias pointer only whether there is one. */
-static bool make_key(const gs_forms_t *forms, cublasLtMatmulDesc_t desc,
-                     const cublasLtMatrixLayout_t layout[4], uint64_t key[KEY_WORDS], const void **bias) {
-  const gs_form_t *form = form_of(forms->desc, forms->desc_count, desc);
-  uint32_t at = 0;
-  if (!form || forms->bias_word < 0) return false;
-  memcpy(key, desc, 8 * form->words);
-  memcpy(bias, &key[forms->bias_word], sizeof *bias);
-  for (; at < form->words; at++) key[at] &= form->mask[at];
-  key[forms->bias_word] = *bias != NULL;
-  for (int i = 0; i < 4; i++) {
-    form = form_of(forms->layout, forms->layout_count, layout[i]);
-    if (!form || at + form->words > KEY_WORDS) return false;
-    memcpy(&key[at], layout[i], 8 * form->words);
-    for (uint32_t word = 0; word < form->words; word++) key[at + word] &= form->mask[word];
-    at += form->words;
+/* Appends what the library writes of one object. */
+static void add_words(const gs_form_t *form, const void *object, uint64_t *key, uint32_t *at) {
+  uint64_t *words = key + *at;
+  memcpy(words, object, 8 * form->words);
+  for (uint32_t i = 0; i < form->words; i++) words[i] &= form->mask[i];
+  *at += form->words;
+}
+
+/* All five objects, with of the bias pointer only whether there is one; false where one is of no known form.
+ */
+static bool make_key(const gs_forms_t *forms, const void *const object[5], gs_memo_t *entry,
+                     const void **bias) {
+  entry->words = 0;
+  if (forms->bias_word < 0) return false;
+  for (int i = 0; i < 5; i++) {
+    entry->form[i] = i ? form_of(forms->layout, forms->layout_count, object[i])
+                       : form_of(forms->desc, forms->desc_count, object[i]);
+    if (!entry->form[i]) return false;
+    add_words(entry->form[i], object[i], entry->key, &entry->words);
   }
-  memset(&key[at], 0, 8 * (KEY_WORDS - at));
+  memcpy(bias, &entry->key[forms->bias_word], sizeof *bias);
+  entry->key[forms->bias_word] = *bias != NULL;
+  if (entry->words % 2) entry->key[entry->words++] = 0;
+  entry->hash = gs_hash_words(entry->key, entry->words);
   return true;
 }
 
-static gs_memo_t *recall(const gs_real_t *real, uint64_t hash, const uint64_t key[KEY_WORDS]) {
+/* Whether these objects are those of the entry: in place, without copying or hashing them. */
+static bool matches(const gs_forms_t *forms, const void *const object[5], const gs_memo_t *entry,
+                    const void **bias) {
+  const uint64_t *key = entry->key;
+  uint64_t differ = 0;
+  for (int i = 0; i < 5; i++) {
+    const gs_form_t *form = entry->form[i];
+    const uint64_t *words = object[i];
+    if (memcmp(words, &form->version, sizeof form->version) != 0) return false;
+    for (uint32_t word = 0; word < form->words; word++)
+      if (i > 0 || word != (uint32_t)forms->bias_word) differ |= (words[word] ^ key[word]) & form->mask[word];
+    key += form->words;
+  }
+  memcpy(bias, (const uint64_t *)object[0] + forms->bias_word, sizeof *bias);
+  return !differ && entry->key[forms->bias_word] == (*bias != NULL);
+}
+
+static gs_memo_t *recall(const gs_memo_t *wanted) {
   for (unsigned probe = 0; probe < MEMO_PROBES; probe++) {
-    gs_memo_t *entry = atomic_load_explicit(&memo[(hash + probe) % MEMO_SIZE], memory_order_acquire);
+    gs_memo_t *entry = atomic_load_explicit(&memo[(wanted->hash + probe) % MEMO_SIZE], memory_order_acquire);
     if (!entry) return NULL;
-    if (entry->hash == hash && entry->real == real && memcmp(entry->key, key, sizeof entry->key) == 0)
+    if (entry->hash == wanted->hash && entry->real == wanted->real && entry->words == wanted->words &&
+        memcmp(entry->key, wanted->key, 8 * wanted->words) == 0)
       return entry;
   }
   return NULL;
 }
 
 /* Where no place is free near the hash the answer is simply not kept. */
-static void remember(const gs_memo_t *fresh) {
+static gs_memo_t *remember(gs_memo_t *fresh) {
   gs_memo_t *copy = malloc(sizeof *copy);
-  if (!copy) return;
+  if (!copy) return fresh;
   *copy = *fresh;
   for (unsigned probe = 0; probe < MEMO_PROBES; probe++) {
     gs_memo_t *none = NULL;
-    if (atomic_compare_exchange_strong(&memo[(fresh->hash + probe) % MEMO_SIZE], &none, copy)) return;
+    if (atomic_compare_exchange_strong(&memo[(fresh->hash + probe) % MEMO_SIZE], &none, copy)) return copy;
   }
   free(copy);
+  return fresh;
 }
 
-void gs_lt_describe(gs_call_t *call, cublasLtMatmulDesc_t desc, const cublasLtMatrixLayout_t layout[4]) {
+static _Atomic(gs_memo_t *) *hint_of(const void *const object[5]) {
+  uintptr_t mixed = 0;
+  for (int i = 0; i < 5; i++) mixed = (mixed ^ (uintptr_t)object[i]) * 0x9e3779b97f4a7c15u;
+  return &hints[mixed >> 58];
+}
+_Static_assert(HINTS == 64, "six bits");
+
+static void take(gs_call_t *call, gs_memo_t *found) {
+  call->gemm = found->gemm;
+  call->device_scalars = found->device_scalars;
+  call->refusal = found->refusal;
+  if (!has_bias(&call->gemm)) call->at.bias = NULL;
+  call->gemm.align = gs_align_of(&call->at);
+}
+
+/* By the objects' contents, else by asking. Apart from the fast path, whose stack stays small. */
+static __attribute__((noinline)) void look_up(gs_call_t *call, const gs_forms_t *forms,
+                                              const void *const object[5], _Atomic(gs_memo_t *) *hint) {
+  gs_memo_t fresh = {.real = call->real};
+  bool keyed = make_key(forms, object, &fresh, &call->at.bias);
+  gs_memo_t *entry = keyed ? recall(&fresh) : NULL;
+  if (!entry) {
+    ask(&fresh, forms, object);
+    entry = keyed ? remember(&fresh) : &fresh;
+  }
+  if (!keyed)
+    desc_get(call->real, (cublasLtMatmulDesc_t)object[0], CUBLASLT_MATMUL_DESC_BIAS_POINTER, &call->at.bias,
+             sizeof call->at.bias);
+  if (entry != &fresh) atomic_store_explicit(hint, entry, memory_order_release);
+  take(call, entry);
+}
+
+void gs_lt_describe(gs_call_t *call, const void *const object[5]) {
   call->gemm.entry = GS_ENTRY_LT_MATMUL;
   call->gemm.batch = 1;
   call->refusal = GS_REASON_DEGENERATE;
-  if (!desc || !layout[0] || !layout[1] || !layout[2] || !layout[3]) return;
+  for (int i = 0; i < 5; i++)
+    if (!object[i]) return;
   const gs_forms_t *forms = forms_of(call->real);
   if (!forms) return;
-  gs_memo_t fresh = {.real = call->real}, *entry = NULL;
-  bool keyed = make_key(forms, desc, layout, fresh.key, &call->at.bias);
-  if (keyed) {
-    fresh.hash = gs_hash_words(fresh.key, KEY_WORDS);
-    entry = recall(call->real, fresh.hash, fresh.key);
+  _Atomic(gs_memo_t *) *hint = hint_of(object);
+  gs_memo_t *entry = atomic_load_explicit(hint, memory_order_acquire);
+  if (entry && entry->real == call->real && matches(forms, object, entry, &call->at.bias)) {
+    take(call, entry);
+    call->known_slot = &entry->slot[__builtin_ctz(call->gemm.align)];
+  } else {
+    look_up(call, forms, object, hint);
   }
-  if (!entry) {
-    ask(entry = &fresh, forms, desc, layout);
-    if (!keyed)
-      desc_get(call->real, desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &call->at.bias, sizeof call->at.bias);
-    else
-      remember(&fresh);
-  }
-  call->gemm = entry->gemm;
-  call->device_scalars = entry->device_scalars;
-  call->refusal = entry->refusal;
-  if (!has_bias(&call->gemm)) call->at.bias = NULL;
+}
+
+void gs_lt_fork(void) {
+  pthread_mutex_init(&lock, NULL);
+  memset(memo, 0, sizeof memo); /* the slots it knows are the parent's */
+  memset(hints, 0, sizeof hints);
 }

@@ -5,8 +5,11 @@
 
 #include "dispatch.h"
 
-/* Fills in call->gemm (but its alignment), at.bias, device_scalars and, where kernels cannot do what is
- * asked, refusal. The descriptors stay the caller's and are only read. */
-void gs_lt_describe(gs_call_t *call, cublasLtMatmulDesc_t desc, const cublasLtMatrixLayout_t layout[4]);
+/* object: the descriptor, then the layouts of A, B, C, D. Fills in call->gemm, at.bias,
+ * device_scalars and, where kernels cannot do what is asked, refusal. The descriptors stay the caller's and
+ * are only read. */
+void gs_lt_describe(gs_call_t *call, const void *const object[5]);
+/* In a forked child, whose histogram starts anew. */
+void gs_lt_fork(void);
 
 #endif

@@ -3,11 +3,13 @@
 
 #include "dispatch.h"
 #include "log.h"
+#include "lt.h"
 #include "options.h"
 
 static void in_child(void) {
   gs_log_reopen();
   gs_dispatch_fork();
+  gs_lt_fork();
 }
 
 __attribute__((constructor)) static void enter(void) {
