@@ -1,4 +1,5 @@
 # gemmshim. `make list` explains the targets; everything that is made lies under build/.
+VERSION   := 0.1.0
 BUILD     ?= build
 PREFIX    ?= /usr/local
 DESTDIR   ?=
@@ -13,7 +14,7 @@ OPT       ?= -O2 -g
 
 # Every object may end in the library, so all are made for it.
 CFLAGS    := -std=gnu11 $(OPT) -fPIC -fvisibility=hidden -Wall -Wextra -Werror $(SAN_FLAGS)
-CPPFLAGS  := -Iinclude -Isrc -isystem $(CUDA_HOME)/include
+CPPFLAGS  := -DGS_VERSION='"$(VERSION)"' -Iinclude -Isrc -isystem $(CUDA_HOME)/include
 DEPFLAGS   = -MMD -MP
 
 .DEFAULT_GOAL := all

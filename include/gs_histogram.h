@@ -10,6 +10,7 @@
 
 #define GS_HISTOGRAM_MAGIC   "gemmshim"
 #define GS_HISTOGRAM_VERSION 1
+#define GS_HISTOGRAM_SUFFIX  ".gshist" /* of the files' names */
 #define GS_SHARDS            4 /* threads spread over these, so that counters rarely share a cache line */
 
 typedef struct {
@@ -25,7 +26,7 @@ typedef struct {
   uint64_t samples;    /* calls timed by an event pair */
   uint64_t sampled_ns; /* their GPU time in all */
   uint32_t ready;      /* gemm may be read */
-  uint32_t reserved;
+  uint32_t named;      /* kernel: 0 = empty, 1 = being written, 2 = may be read */
 } gs_slot_t;
 
 typedef struct {

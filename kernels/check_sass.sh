@@ -2,7 +2,8 @@
 # check_sass.sh FATBIN...: no spills and no stack frame (from ptxas, kept beside each fatbin), and nothing but
 # F32 accumulators in the tensor core instructions (from the machine code, else from the PTX).
 set -u
-objdump=$(PATH="$PATH:${CUDA_HOME:-/usr/local/cuda}/bin:build/tools" command -v cuobjdump)
+PATH="$PATH:${CUDA_HOME:-/usr/local/cuda}/bin:$PWD/build/tools"
+objdump=$(command -v cuobjdump)
 faults=0
 kernels=0
 for fatbin; do

@@ -56,15 +56,19 @@ $(BUILD)/kernels/emulated_%.o: kernels/emulated.c
 	$(CC) $(CFLAGS) -Iinclude -Ikernels -DGS_EMULATE $(call tile_flags,$*) $(DEPFLAGS) -c -o $@ $<
 $(BUILD)/tests/unit/unit: $(EMULATED_OBJS)
 
-# cuobjdump is not in every toolkit; NVIDIA publishes it as a Python package too.
+# cuobjdump, and nvdisasm which it calls, are not in every toolkit; NVIDIA publishes them as Python packages.
 build/tools/cuobjdump:
 	@mkdir -p build/tools/cuobjdump.d
-	python3 -m pip install -q --no-deps --upgrade --target build/tools/cuobjdump.d nvidia-cuda-cuobjdump
-	ln -sf $$(cd build/tools && find cuobjdump.d -name cuobjdump -type f | head -1) $@
+	PIP_ROOT_USER_ACTION=ignore python3 -m pip install -q --no-deps --upgrade --target build/tools/cuobjdump.d \
+	  nvidia-cuda-cuobjdump nvidia-cuda-nvdisasm
+	cd build/tools && ln -sf $$(find cuobjdump.d -name nvdisasm -type f) $$(find cuobjdump.d -name cuobjdump -type f) .
 
 ## check-sass: no spills, no stack frame, F32 accumulation in every shipped kernel
 .PHONY: check-sass
 check-sass: $(MMA_FATBINS)
 	@NVCC="$(NVCC)" CUDA_HOME="$(CUDA_HOME)" kernels/check_sass.sh $(MMA_FATBINS)
 
--include $(wildcard $(FATBINS)/*.d $(BUILD)/kernels/*.d)
+KERNEL_DEPS := $(MMA_FATBINS:.fatbin=.d) $(FATBINS)/gemm_ref.d \
+  $(KERNEL_OBJS:.o=.d) $(REF_OBJS:.o=.d) $(EMULATED_OBJS:.o=.d)
+$(KERNEL_DEPS): ;
+-include $(KERNEL_DEPS)

@@ -221,10 +221,10 @@ bool gs_call_begin(gs_call_t *call) {
   look(call);
   gs_reason_t reason = decide(call);
   gs_histogram_count(call->slot, reason);
-  if (call->row && call->slot >= 0 && !gs_histogram_at(call->slot)->kernel[0]) {
+  if (call->row && !gs_histogram_named(call->slot)) {
     char id[GS_KERNEL_ID_MAX];
     gs_kernel_format(id, sizeof id, &call->row->kernel);
-    gs_histogram_kernel(call->slot, id);
+    gs_histogram_name(call->slot, id);
   }
   if (gs_log_wants(GS_LOG_CALL)) log_call(call, reason);
   if (reason != GS_REASON_SERVED) return false;

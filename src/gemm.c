@@ -84,7 +84,8 @@ uint64_t gs_gemm_hash(const gs_gemm_t *g) {
   INT(k)                                                                                                     \
   INT(lda)                                                                                                   \
   INT(ldb)                                                                                                   \
-  INT(ldc) INT(ldd) NAME(a_type, gs_type_names, GS_TYPE_COUNT) NAME(b_type, gs_type_names, GS_TYPE_COUNT)    \
+  INT(ldc)                                                                                                   \
+  INT(ldd) NAME(a_type, gs_type_names, GS_TYPE_COUNT) NAME(b_type, gs_type_names, GS_TYPE_COUNT)             \
       NAME(c_type, gs_type_names, GS_TYPE_COUNT) NAME(d_type, gs_type_names, GS_TYPE_COUNT)                  \
           NAME(compute, gs_compute_names, GS_COMPUTE_COUNT)                                                  \
               NAME(epilogue, gs_epilogue_names, GS_EPILOGUE_COUNT)                                           \

@@ -37,7 +37,7 @@ static int create_file(char *path, size_t size) {
   gethostname(host, sizeof host - 1);
   for (char *c = host; *c; c++)
     if (*c == '/') *c = '-';
-  int length = snprintf(path, size, "%s/%s-%ld-%llu.gshist", gs_option_text(GS_OPT_CALLS), host,
+  int length = snprintf(path, size, "%s/%s-%ld-%llu" GS_HISTOGRAM_SUFFIX, gs_option_text(GS_OPT_CALLS), host,
                         (long)getpid(), (unsigned long long)now_ns(CLOCK_REALTIME));
   if (length < 0 || (size_t)length >= size) return errno = ENAMETOOLONG, -1;
   int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
@@ -155,7 +155,9 @@ void gs_histogram_count(int slot, gs_reason_t reason) {
   ADD(shard[shard_of_thread()].calls[reason], 1);
   if (!in_file) return;
   uint64_t now = now_ns(CLOCK_MONOTONIC_COARSE); /* to 4 ms, which a window of seconds can bear */
-  if (!file->first_call_ns) file->first_call_ns = now;
+  uint64_t none = 0;
+  if (!__atomic_load_n(&file->first_call_ns, __ATOMIC_RELAXED))
+    __atomic_compare_exchange_n(&file->first_call_ns, &none, now, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
   __atomic_store_n(&file->last_call_ns, now, __ATOMIC_RELAXED);
 }
 
@@ -169,8 +171,16 @@ void gs_histogram_time(int slot, uint64_t ns) {
   ADD(slots[slot].sampled_ns, ns);
 }
 
-void gs_histogram_kernel(int slot, const char *id) {
-  if (slot >= 0 && !slots[slot].kernel[0]) snprintf(slots[slot].kernel, GS_KERNEL_ID_MAX, "%s", id);
+bool gs_histogram_named(int slot) {
+  return slot < 0 || __atomic_load_n(&slots[slot].named, __ATOMIC_ACQUIRE) == 2;
+}
+
+void gs_histogram_name(int slot, const char *id) {
+  uint32_t empty = 0;
+  if (!__atomic_compare_exchange_n(&slots[slot].named, &empty, 1, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+    return;
+  snprintf(slots[slot].kernel, GS_KERNEL_ID_MAX, "%s", id);
+  __atomic_store_n(&slots[slot].named, 2, __ATOMIC_RELEASE);
 }
 
 void gs_histogram_describe(const char *gpu, const char *table, const int cublas[3]) {

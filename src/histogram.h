@@ -21,7 +21,9 @@ int gs_histogram_slot(const gs_gemm_t *g);
 void gs_histogram_count(int slot, gs_reason_t reason);
 void gs_histogram_captured(int slot);
 void gs_histogram_time(int slot, uint64_t ns);
-void gs_histogram_kernel(int slot, const char *id);
+/* Whether the slot has its kernel's id (slot -1 wants none), and giving it one. */
+bool gs_histogram_named(int slot);
+void gs_histogram_name(int slot, const char *id);
 /* What the tools want to know beside the counts. gpu and table may be NULL: unchanged. */
 void gs_histogram_describe(const char *gpu, const char *table, const int cublas[3]);
 

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "log.h"
 #include "workspace.h"
 
 bool gs_launch_stream(gs_call_t *call) {
@@ -138,6 +139,12 @@ gs_reason_t gs_launch_row(gs_call_t *call, const gs_row_t *row, gs_row_state_t *
   CUresult result = gs_driver.cuLaunchKernel((CUfunction)kernel, to.grid[0], to.grid[1], to.grid[2], to.block,
                                              1, 1, to.smem, call->stream, (void *[]){&p}, NULL);
   if (result == CUDA_SUCCESS) return GS_REASON_SERVED;
-  atomic_store(&state->retired, true);
+  if (!atomic_exchange(&state->retired, true)) {
+    char id[GS_KERNEL_ID_MAX];
+    gs_kernel_format(id, sizeof id, &row->kernel);
+    gs_log(GS_LOG_FAULT,
+           "kernel %s: launching it failed with %s; the row is retired, its calls are forwarded", id,
+           gs_cuda_error(result));
+  }
   return GS_REASON_LAUNCH_FAILED;
 }

@@ -17,7 +17,6 @@
 
 #define CALLS_FAULTS_MAX 20
 #define LINE_MAX_BYTES   4096
-#define HISTOGRAM_SUFFIX ".gshist"
 
 static const char columns[] =
     "# gemmshim calls, format 1. Tab-separated: entry transa transb m n k lda ldb ldc ldd a_type b_type "
@@ -38,8 +37,8 @@ void gs_calls_fault(gs_calls_t *set, const char *format, ...) {
   set->faults++;
 }
 
-gs_call_t *gs_calls_entry(gs_calls_t *set, const gs_gemm_t *gemm) {
-  gs_call_t *call;
+gs_shape_t *gs_calls_entry(gs_calls_t *set, const gs_gemm_t *gemm) {
+  gs_shape_t *call;
   HASH_FIND(hh, set->calls, gemm, sizeof *gemm, call);
   if (call) return call;
   call = calloc(1, sizeof *call);
@@ -50,28 +49,28 @@ gs_call_t *gs_calls_entry(gs_calls_t *set, const gs_gemm_t *gemm) {
 }
 
 void gs_calls_free(gs_calls_t *set) {
-  gs_call_t *call, *next;
+  gs_shape_t *call, *next;
   HASH_ITER(hh, set->calls, call, next) {
     HASH_DEL(set->calls, call);
     free(call);
   }
 }
 
-uint64_t gs_call_count(const gs_call_t *call) {
+uint64_t gs_call_count(const gs_shape_t *call) {
   uint64_t sum = call->untold;
   for (int i = 0; i < GS_REASON_COUNT; i++) sum += call->calls[i];
   return sum;
 }
 
-double gs_call_mean_us(const gs_call_t *call) {
+double gs_call_mean_us(const gs_shape_t *call) {
   return call->timed ? call->timed_us / (double)call->timed : 0;
 }
 
-double gs_call_us(const gs_call_t *call) {
+double gs_call_us(const gs_shape_t *call) {
   return gs_call_mean_us(call) * (double)(gs_call_count(call) - call->captured);
 }
 
-gs_reason_t gs_call_reason(const gs_call_t *call) {
+gs_reason_t gs_call_reason(const gs_shape_t *call) {
   gs_reason_t most = GS_REASON_SERVED;
   uint64_t calls = 0;
   for (int i = GS_REASON_SERVED + 1; i < GS_REASON_COUNT; i++)
@@ -79,7 +78,7 @@ gs_reason_t gs_call_reason(const gs_call_t *call) {
   return call->untold > calls ? GS_REASON_COUNT : most;
 }
 
-bool gs_call_servable(const gs_call_t *call) {
+bool gs_call_servable(const gs_shape_t *call) {
 #define X(...) +1
   enum { SERVED_ENTRIES = 0 GS_ENTRIES_SERVED(X) };
 #undef X
@@ -91,18 +90,18 @@ bool gs_call_servable(const gs_call_t *call) {
   return false;
 }
 
-static int by_count(const gs_call_t *a, const gs_call_t *b) {
+static int by_count(const gs_shape_t *a, const gs_shape_t *b) {
   uint64_t x = gs_call_count(a), y = gs_call_count(b);
   return (x < y) - (x > y);
 }
 
-static int by_time(const gs_call_t *a, const gs_call_t *b) {
+static int by_time(const gs_shape_t *a, const gs_shape_t *b) {
   double x = gs_call_us(a), y = gs_call_us(b);
   return x != y ? (x < y) - (x > y) : by_count(a, b);
 }
 
 void gs_calls_sort(gs_calls_t *set, gs_order_t order) {
-  int (*compare)(const gs_call_t *, const gs_call_t *) = order == GS_BY_TIME ? by_time : by_count;
+  int (*compare)(const gs_shape_t *, const gs_shape_t *) = order == GS_BY_TIME ? by_time : by_count;
   HASH_SORT(set->calls, compare);
 }
 
@@ -113,7 +112,7 @@ static bool is_product(const gs_gemm_t *g) {
 void gs_calls_write(FILE *file, const gs_calls_t *set) {
   uint64_t left_out = 0;
   fputs(columns, file);
-  for (const gs_call_t *call = set->calls; call; call = call->hh.next) {
+  for (const gs_shape_t *call = set->calls; call; call = call->hh.next) {
     char product[512];
     if (!is_product(&call->gemm)) {
       left_out += gs_call_count(call);
@@ -149,7 +148,7 @@ static const char *add_line(gs_calls_t *set, const char *line) {
   const char *why = NULL;
   if (gs_gemm_parse(line, &gemm, &why) != GS_OK) return why;
   if ((why = read_counts(line, &calls, &served, &us, &captured))) return why;
-  gs_call_t *call = gs_calls_entry(set, &gemm);
+  gs_shape_t *call = gs_calls_entry(set, &gemm);
   call->calls[GS_REASON_SERVED] += served;
   call->untold += calls - served;
   call->captured += captured;
@@ -204,9 +203,9 @@ static void merge_folder(gs_calls_t *set, const char *path) {
     return;
   }
   for (int i = 0; i < count; i++) {
-    size_t length = strlen(names[i]->d_name), suffix = strlen(HISTOGRAM_SUFFIX);
+    size_t length = strlen(names[i]->d_name), suffix = strlen(GS_HISTOGRAM_SUFFIX);
     char file[4096];
-    if (length > suffix && !strcmp(names[i]->d_name + length - suffix, HISTOGRAM_SUFFIX)) {
+    if (length > suffix && !strcmp(names[i]->d_name + length - suffix, GS_HISTOGRAM_SUFFIX)) {
       snprintf(file, sizeof file, "%s/%s", path, names[i]->d_name);
       gs_calls_read(set, file);
       found++;
@@ -214,7 +213,7 @@ static void merge_folder(gs_calls_t *set, const char *path) {
     free(names[i]);
   }
   free(names);
-  if (!found) gs_calls_fault(set, "%s: no histogram (*%s) in this folder", path, HISTOGRAM_SUFFIX);
+  if (!found) gs_calls_fault(set, "%s: no histogram (*%s) in this folder", path, GS_HISTOGRAM_SUFFIX);
 }
 
 static bool is_binary(const char *text, size_t length) {

@@ -24,10 +24,10 @@ typedef struct {
   double timed_us;
   uint64_t kernel_calls; /* served calls behind the choice of kernel */
   UT_hash_handle hh;
-} gs_call_t;
+} gs_shape_t;
 
 typedef struct {
-  gs_call_t *calls;                   /* a uthash, by gemm; gs_calls_sort orders it */
+  gs_shape_t *calls;                  /* a uthash, by gemm; gs_calls_sort orders it */
   uint64_t overflow[GS_REASON_COUNT]; /* of shapes that found no room in a histogram */
   int processes;                      /* histograms read */
   int active;                         /* those with at least one product */
@@ -51,23 +51,23 @@ void gs_calls_write(FILE *file, const gs_calls_t *set);
 typedef enum { GS_BY_TIME, GS_BY_COUNT } gs_order_t;
 void gs_calls_sort(gs_calls_t *set, gs_order_t order); /* largest first */
 
-uint64_t gs_call_count(const gs_call_t *call);
-static inline uint64_t gs_call_served(const gs_call_t *call) {
+uint64_t gs_call_count(const gs_shape_t *call);
+static inline uint64_t gs_call_served(const gs_shape_t *call) {
   return call->calls[GS_REASON_SERVED];
 }
 /* Mean GPU microseconds of a call; 0 = not sampled. */
-double gs_call_mean_us(const gs_call_t *call);
+double gs_call_mean_us(const gs_shape_t *call);
 /* GPU microseconds of all calls but the captured ones; 0 = not sampled. */
-double gs_call_us(const gs_call_t *call);
+double gs_call_us(const gs_shape_t *call);
 /* The commonest verdict but SERVED; GS_REASON_COUNT where only a .calls file told of it, SERVED where none.
  */
-gs_reason_t gs_call_reason(const gs_call_t *call);
+gs_reason_t gs_call_reason(const gs_shape_t *call);
 /* Whether one of the shipped kernels can compute it. */
-bool gs_call_servable(const gs_call_t *call);
+bool gs_call_servable(const gs_shape_t *call);
 
 /* Of calls_read's own floor: one histogram's bytes (its magic was seen; the file is at its start). */
 void gs_histogram_merge(gs_calls_t *set, const char *path, FILE *file, uint64_t size);
-gs_call_t *gs_calls_entry(gs_calls_t *set, const gs_gemm_t *gemm); /* found, or added and zero */
+gs_shape_t *gs_calls_entry(gs_calls_t *set, const gs_gemm_t *gemm); /* found, or added and zero */
 __attribute__((format(printf, 2, 3))) void gs_calls_fault(gs_calls_t *set, const char *format, ...);
 
 #endif

@@ -8,6 +8,7 @@
 
 #include "doctor.h"
 #include "elf_file.h"
+#include "gs_histogram.h"
 #include "summary.h"
 #include "tools.h"
 
@@ -36,7 +37,7 @@ static void see_file(gs_findings_t *found, process_t *process, long pid, const c
   } else if (!strncmp(name, "libcublas.so", 12)) {
     process->cublas = true;
     gs_find_cublas(found, visible);
-  } else if (ends_with(name, ".gshist")) {
+  } else if (ends_with(name, GS_HISTOGRAM_SUFFIX)) {
     snprintf(process->histogram, sizeof process->histogram, "%s", visible);
   } else if (strncmp(name, "libcublasLt.so", 14) && gs_elf_open(&elf, visible)) {
     gs_elf_cublas_t cublas = gs_elf_cublas(&elf);

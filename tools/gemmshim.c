@@ -16,7 +16,8 @@ static const struct {
 #define COMMANDS (sizeof commands / sizeof commands[0])
 
 static void print_help(FILE *file) {
-  fputs("usage: gemmshim COMMAND [OPTION...] ...\n\n"
+  fputs("usage: gemmshim COMMAND [OPTION...] ...\n"
+        "       gemmshim --version\n\n"
         "Makes an existing GPU program's matrix products faster, without touching the program.\n\n"
         "commands:\n",
         file);
@@ -40,6 +41,10 @@ int main(int argc, char **argv) {
   }
   if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || !strcmp(argv[1], "help")) {
     print_help(stdout);
+    return flushed(GS_EXIT_OK);
+  }
+  if (!strcmp(argv[1], "--version")) {
+    puts("gemmshim " GS_VERSION);
     return flushed(GS_EXIT_OK);
   }
   for (size_t i = 0; i < COMMANDS; i++)

@@ -36,7 +36,7 @@ static void copy_text(char *to, const char *from, size_t size) {
 }
 
 static void add_slot(gs_calls_t *set, const gs_slot_t *slot) {
-  gs_call_t *call = gs_calls_entry(set, &slot->gemm), one = {.captured = slot->captured};
+  gs_shape_t *call = gs_calls_entry(set, &slot->gemm), one = {.captured = slot->captured};
   add_counts(one.calls, slot->shard);
   uint64_t count = gs_call_count(&one), served = gs_call_served(&one);
   if (one.captured > count) one.captured = count; /* the process may be between two counters */

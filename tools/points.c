@@ -136,7 +136,7 @@ bool gs_points_calls(gs_points_t *points, const char *path) {
   gs_calls_sort(&set, GS_BY_TIME);
   int unservable = 0;
   bool added = true;
-  for (gs_call_t *call = set.calls; call && added; call = call->hh.next) {
+  for (gs_shape_t *call = set.calls; call && added; call = call->hh.next) {
     if (gs_call_servable(call) && call->gemm.stride_a >= 0 && call->gemm.stride_b >= 0)
       added = add(points, &call->gemm);
     else

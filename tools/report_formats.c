@@ -13,7 +13,7 @@ static double percent(double part, double whole) {
 
 void gs_report_shapes(FILE *file, const char *prefix, const gs_calls_t *set, int top) {
   gs_totals_t totals = gs_totals(set);
-  const gs_call_t *call = set->calls;
+  const gs_shape_t *call = set->calls;
   for (int i = 0; call && i < top; i++, call = call->hh.next) {
     char product[256], verdict[128], share[16] = "?", mean[16] = "?", captured[48] = "";
     double us = gs_call_us(call);
@@ -84,7 +84,7 @@ static cJSON *json_product(const gs_gemm_t *g) {
   return object;
 }
 
-static cJSON *json_call(const gs_call_t *call) {
+static cJSON *json_call(const gs_shape_t *call) {
   cJSON *object = json_product(&call->gemm), *reasons;
   cJSON_AddNumberToObject(object, "calls", (double)gs_call_count(call));
   cJSON_AddNumberToObject(object, "served", (double)gs_call_served(call));
@@ -131,7 +131,7 @@ void gs_report_json(const gs_calls_t *set, int top) {
   cJSON_AddStringToObject(root, "gpu", set->gpu);
   cJSON_AddStringToObject(root, "table", set->table);
   cJSON *shapes = cJSON_AddArrayToObject(root, "shapes");
-  const gs_call_t *call = set->calls;
+  const gs_shape_t *call = set->calls;
   for (int i = 0; call && i < top; i++, call = call->hh.next) cJSON_AddItemToArray(shapes, json_call(call));
   gs_json_print(root);
 }
@@ -140,7 +140,7 @@ void gs_report_csv(const gs_calls_t *set, int top) {
   puts("entry,transa,transb,m,n,k,lda,ldb,ldc,ldd,a_type,b_type,c_type,d_type,compute,epilogue,batch_kind,"
        "batch,"
        "stride_a,stride_b,stride_c,stride_d,align,calls,served,captured,mean_us,gpu_us,kernel,main_reason");
-  const gs_call_t *call = set->calls;
+  const gs_shape_t *call = set->calls;
   for (int i = 0; call && i < top; i++, call = call->hh.next) {
     char product[512], times[64] = ",";
     gs_gemm_format(product, sizeof product, &call->gemm);

@@ -13,7 +13,7 @@
 
 /* Two bars a shape, stacked: what gemmshim served and what went to the library. */
 static void write_data(FILE *file, const gs_calls_t *set, int shapes, bool timed) {
-  const gs_call_t *call = set->calls;
+  const gs_shape_t *call = set->calls;
   fputs("$shapes << END\n", file);
   for (int i = 0; call && i < shapes; i++, call = call->hh.next) {
     uint64_t count = gs_call_count(call);

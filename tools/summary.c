@@ -10,7 +10,7 @@ gs_totals_t gs_totals(const gs_calls_t *set) {
   gs_totals_t t = {.window_s = set->window_s};
   double timed = 0, servable_untimed = 0; /* calls */
   for (int r = 0; r < GS_REASON_COUNT; r++) t.by_reason[r] = set->overflow[r];
-  for (const gs_call_t *call = set->calls; call; call = call->hh.next) {
+  for (const gs_shape_t *call = set->calls; call; call = call->hh.next) {
     uint64_t count = gs_call_count(call), free_calls = count - call->captured;
     double us = gs_call_us(call);
     bool servable = gs_call_servable(call);
@@ -113,7 +113,7 @@ void gs_totals_print(FILE *file, const char *prefix, const gs_totals_t *t, int m
             t->untold, percent((double)t->untold, (double)t->calls));
 }
 
-void gs_call_verdict(char *buffer, size_t size, const gs_call_t *call) {
+void gs_call_verdict(char *buffer, size_t size, const gs_shape_t *call) {
   uint64_t count = gs_call_count(call), served = gs_call_served(call);
   const char *kernel = call->kernel[0] ? call->kernel : "gemmshim";
   gs_reason_t reason = gs_call_reason(call);

@@ -40,6 +40,6 @@ int gs_reasons_by_count(const gs_totals_t *totals, gs_reason_t order[GS_REASON_C
  * line after prefix. */
 void gs_totals_print(FILE *file, const char *prefix, const gs_totals_t *totals, int most_reasons);
 /* Who computed the shape and why: "mma_f16_...", "library: no_row", both where both did. */
-void gs_call_verdict(char *buffer, size_t size, const gs_call_t *call);
+void gs_call_verdict(char *buffer, size_t size, const gs_shape_t *call);
 
 #endif

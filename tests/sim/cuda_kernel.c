@@ -176,10 +176,10 @@ static bool divides(uintptr_t unit, const void *base, int64_t ld, int64_t stride
 static bool is_aligned(const gs_kernel_t *k, const gs_params_t *params) {
   product_t p = product_of_kernel(k, params, 1);
   bool reads_ab = p.alpha != 0 || p.alpha_ptr, reads_c = p.beta != 0 || p.beta_ptr;
-  return divides(k->align, p.d, p.ldd, p.stride_d, p.d_type) &&
+  return divides(k->align, p.d, 0, 0, p.d_type) && /* C and D take any ld: see gs_kernel_supports */
          (!reads_ab || (divides(k->align, p.a, p.lda, p.stride_a, p.a_type) &&
                         divides(k->align, p.b, p.ldb, p.stride_b, p.b_type))) &&
-         (!reads_c || divides(k->align, p.c, p.ldc, p.stride_c, p.c_type));
+         (!reads_c || divides(k->align, p.c, 0, 0, p.c_type));
 }
 
 static gs_gemm_t gemm_of(const sim_launch_t *launch, const gs_params_t *p) {
