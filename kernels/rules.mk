@@ -27,7 +27,7 @@ NVCC_FLAGS := -std=c++17 -Iinclude --fatbin -gencode arch=compute_80,code=sm_80 
   -gencode arch=compute_90a,code=sm_90a -Xptxas -v -Xfatbin -compress-all -Werror all-warnings
 # What ptxas says (registers, spills) is kept beside the fatbin for check-sass, and shown when it fails. The
 # fatbin appears whole or not at all.
-nvcc_fatbin = $(NVCC) $(NVCC_FLAGS) $(1) -MD -MP -MT $@ -MF $(@:.fatbin=.d) -o $@.$$$$ $< \
+nvcc_fatbin = $(NVCC) $(NVCC_FLAGS) $(1) -MD -MP -MT $@ -MF $@.d -o $@.$$$$ $< \
   > $(@:.fatbin=.ptxas) 2>&1 && mv $@.$$$$ $@ || { cat $(@:.fatbin=.ptxas) >&2; rm -f $@.$$$$; exit 1; }
 
 $(FATBINS)/mma_%.fatbin: kernels/mma.cu kernels/rules.mk
@@ -68,7 +68,7 @@ build/tools/cuobjdump:
 check-sass: $(MMA_FATBINS)
 	@NVCC="$(NVCC)" CUDA_HOME="$(CUDA_HOME)" kernels/check_sass.sh $(MMA_FATBINS)
 
-KERNEL_DEPS := $(MMA_FATBINS:.fatbin=.d) $(FATBINS)/gemm_ref.d \
+KERNEL_DEPS := $(MMA_FATBINS:=.d) $(FATBINS)/gemm_ref.fatbin.d \
   $(KERNEL_OBJS:.o=.d) $(REF_OBJS:.o=.d) $(EMULATED_OBJS:.o=.d)
 $(KERNEL_DEPS): ;
 -include $(KERNEL_DEPS)
