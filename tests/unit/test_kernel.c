@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define GS_EMULATE
+#include "common.cuh"
 #include "emulate.h"
 #include "gs_kernel.h"
 
@@ -180,6 +182,37 @@ Test(kernel, launch_covers_the_result) {
   cr_assert_eq(gs_kernel_workspace(&k, &g, GS_SPLIT_MAX + 1), SIZE_MAX);
   g.batch = 2000;
   cr_assert_eq(gs_kernel_workspace(&k, &g, 2), SIZE_MAX);
+}
+
+/* --- the tile in shared memory --- */
+Test(kernel, permutation_is_one_to_one_and_free_of_bank_conflicts) {
+  static const int extents[] = {16, 32, 48, 64, 96, 128, 160, 256}, heights[] = {16, 32, 64, 96, 256};
+  for (size_t e = 0; e < sizeof extents / sizeof *extents; ++e)
+    for (size_t h = 0; h < sizeof heights / sizeof *heights; ++h) {
+      int chunks = extents[e] / 8, rows = heights[h];
+      bool *taken = calloc((size_t)(rows * chunks), sizeof *taken);
+      for (int row = 0; row < rows; ++row)
+        for (int chunk = 0; chunk < chunks; ++chunk) {
+          unsigned place = gs_chunk_offset(extents[e], rows, row, chunk) / 16;
+          cr_assert_lt(place, (unsigned)(rows * chunks));
+          cr_assert_not(taken[place], "%d x %d: row %d, chunk %d", rows, extents[e], row, chunk);
+          taken[place] = true;
+        }
+      free(taken);
+      for (int row = 0; row < rows; row += 8) /* what one phase of ldmatrix reads */
+        for (int chunk = 0; chunk < chunks; ++chunk) {
+          unsigned banks = 0;
+          for (int i = 0; i < 8; ++i)
+            banks |= 1u << gs_chunk_offset(extents[e], rows, row + i, chunk) / 16 % 8;
+          cr_assert_eq(banks, 0xffu, "%d x %d: rows from %d, chunk %d", rows, extents[e], row, chunk);
+        }
+    }
+}
+
+Test(kernel, quotient_is_exact) {
+  for (unsigned d = 1; d < 1u << 21; d += 1 + d / 50)
+    for (unsigned x = d - 1; x < (1u << 21) - 2; x += d * (1 + (1u << 21) / d / 100))
+      for (unsigned at = x; at < x + 3; ++at) cr_assert_eq(gs_quotient(at, d), at / d, "%u / %u", at, d);
 }
 
 /* --- the kernels themselves --- */
