@@ -1,0 +1,299 @@
+/* Every shipped kernel's own source, run on the CPU (kernels/emulate.h) and checked against double. */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "emulate.h"
+#include "gs_kernel.h"
+
+typedef struct {
+  const char *what;
+  int m, n, k;
+  int pad;    /* added to every leading dimension */
+  int offset; /* elements by which every matrix begins later than aligned */
+  int batch, split_k, raster, epilogue;
+  float alpha, beta;
+  bool device_scalars;
+  int odd_c; /* added to the leading dimension of C and D */
+} case_t;
+
+/* One operand with a guard of NaN around every column and batch entry. */
+typedef struct {
+  unsigned char *memory, *at;
+  int rows, columns, ld, bytes;
+  long long stride;
+  size_t size;
+} matrix_t;
+
+static unsigned random_state;
+static int random_int(int span) { /* -span .. span */
+  random_state = random_state * 1664525u + 1013904223u;
+  return (int)(random_state >> 8) % (2 * span + 1) - span;
+}
+
+static unsigned narrow(int type, float v) {
+  unsigned bits;
+  if (type == GS_TYPE_BF16) {
+    memcpy(&bits, &v, 4);
+    return bits >> 16; /* exact for the small integers used here */
+  }
+  _Float16 half = (_Float16)v;
+  unsigned short short_bits;
+  memcpy(&short_bits, &half, 2);
+  return short_bits;
+}
+
+static double widen(int type, const unsigned char *at) {
+  unsigned bits = 0;
+  float v;
+  if (type == GS_TYPE_F32) {
+    memcpy(&v, at, 4);
+  } else if (type == GS_TYPE_BF16) {
+    memcpy((unsigned char *)&bits + 2, at, 2);
+    memcpy(&v, &bits, 4);
+  } else {
+    _Float16 half;
+    memcpy(&half, at, 2);
+    v = half;
+  }
+  return v;
+}
+
+/* odd: added to the leading dimension after it was rounded up to what 16-byte loads need. */
+static matrix_t matrix_make(int type, int rows, int columns, int batch, const case_t *c, int odd, int span) {
+  matrix_t x = {.rows = rows, .columns = columns, .bytes = gs_type_bytes[type]};
+  x.ld = rows + c->pad;
+  if (c->offset == 0) x.ld = ((x.ld + 7) & ~7) + odd;
+  x.stride = (long long)x.ld * columns + (c->offset ? 1 : 8);
+  x.size = (size_t)(x.stride * batch) * (size_t)x.bytes;
+  x.memory = aligned_alloc(64, (x.size + 64 + 127) & ~(size_t)63);
+  x.at = x.memory + (size_t)c->offset * (size_t)x.bytes;
+  memset(x.memory, 0xff, x.size + 64);
+  if (span == 0) return x;
+  for (int z = 0; z < batch; ++z)
+    for (int j = 0; j < columns; ++j)
+      for (int i = 0; i < rows; ++i) {
+        float v = (float)random_int(span);
+        unsigned char *to = x.at + (size_t)(z * x.stride + (long long)j * x.ld + i) * (size_t)x.bytes;
+        unsigned bits = type == GS_TYPE_F32 ? 0 : narrow(type, v);
+        memcpy(to, type == GS_TYPE_F32 ? (void *)&v : (void *)&bits, (size_t)x.bytes);
+      }
+  return x;
+}
+
+static const unsigned char *matrix_at(const matrix_t *x, int z, int i, int j) {
+  return x->at + (z * x->stride + (long long)j * x->ld + i) * x->bytes;
+}
+
+/* Bytes up to the last element: what may be read. */
+static gs_range_t matrix_range(const matrix_t *x, int batch, bool writable) {
+  long long elements = (batch - 1) * x->stride + (long long)(x->columns - 1) * x->ld + x->rows;
+  return (gs_range_t){x->at, (size_t)(elements * x->bytes), writable};
+}
+
+static double activate(int epilogue, double x) {
+  if (epilogue == GS_EPILOGUE_RELU || epilogue == GS_EPILOGUE_RELU_BIAS) return x < 0 ? 0 : x;
+  if (epilogue == GS_EPILOGUE_GELU || epilogue == GS_EPILOGUE_GELU_BIAS)
+    return 0.5 * x * (1 + tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)));
+  return x;
+}
+
+/* Runs k on c, twice, with copies early and late; every element must be the double result, rounded. */
+static void check(const gs_kernel_t *k, const case_t *c) {
+  char id[GS_KERNEL_ID_MAX];
+  gs_kernel_format(id, sizeof id, k);
+  const bool ta = k->transa == GS_OP_T, tb = k->transb == GS_OP_T,
+             bias = c->epilogue == GS_EPILOGUE_BIAS || c->epilogue == GS_EPILOGUE_RELU_BIAS ||
+                    c->epilogue == GS_EPILOGUE_GELU_BIAS;
+  random_state = 1;
+  matrix_t a = matrix_make(k->ab_type, ta ? c->k : c->m, ta ? c->m : c->k, c->batch, c, 0, 2);
+  matrix_t b = matrix_make(k->ab_type, tb ? c->n : c->k, tb ? c->k : c->n, c->batch, c, 0, 2);
+  matrix_t in = matrix_make(k->d_type, c->m, c->n, c->batch, c, c->odd_c, c->beta != 0 ? 3 : 0);
+  matrix_t v = matrix_make(k->d_type, c->m, 1, 1, c, 0, 4);
+  float scalars[2] = {c->alpha, c->beta};
+
+  gs_gemm_t g = {.entry = GS_ENTRY_LT_MATMUL,
+                 .transa = k->transa,
+                 .transb = k->transb,
+                 .a_type = k->ab_type,
+                 .b_type = k->ab_type,
+                 .c_type = k->d_type,
+                 .d_type = k->d_type,
+                 .compute = GS_COMPUTE_32F,
+                 .epilogue = (uint8_t)c->epilogue,
+                 .batch_kind = c->batch > 1 ? GS_BATCH_STRIDED : GS_BATCH_SINGLE,
+                 .align = c->offset ? gs_type_bytes[k->d_type] : 16,
+                 .batch = c->batch,
+                 .m = c->m,
+                 .n = c->n,
+                 .k = c->k,
+                 .lda = a.ld,
+                 .ldb = b.ld,
+                 .ldc = in.ld,
+                 .ldd = in.ld,
+                 .stride_a = a.stride,
+                 .stride_b = b.stride,
+                 .stride_c = in.stride,
+                 .stride_d = in.stride};
+  cr_assert_eq(gs_kernel_supports(k, &g), GS_REASON_SERVED, "%s: %s", id, c->what);
+  gs_launch_t launch = gs_kernel_launch(k, &g, c->split_k);
+  size_t workspace_bytes = gs_kernel_workspace(k, &g, c->split_k);
+  unsigned char *workspace = calloc(1, workspace_bytes + 16);
+  unsigned char *first = NULL;
+
+  for (int round = 0; round < 2; ++round) {
+    matrix_t out = matrix_make(k->d_type, c->m, c->n, c->batch, c, c->odd_c, 0);
+    gs_params_t p = {.a = a.at,
+                     .b = b.at,
+                     .c = c->beta != 0 ? in.at : NULL,
+                     .d = out.at,
+                     .bias = bias ? v.at : NULL,
+                     .workspace = workspace_bytes ? workspace : NULL,
+                     .alpha = c->device_scalars ? NAN : c->alpha,
+                     .beta = c->device_scalars ? NAN : c->beta};
+    if (c->device_scalars) p.alpha_ptr = &scalars[0], p.beta_ptr = &scalars[1];
+    gs_kernel_params(&g, c->split_k, c->raster, &p);
+    gs_range_t ranges[] = {matrix_range(&a, c->batch, false),  matrix_range(&b, c->batch, false),
+                           matrix_range(&in, c->batch, false), matrix_range(&v, 1, false),
+                           matrix_range(&out, c->batch, true), {workspace, workspace_bytes, true},
+                           {scalars, sizeof scalars, false}};
+    const gs_range_t *legal = ranges;
+    int count = sizeof ranges / sizeof *ranges;
+    if (c->alpha == 0) legal += 2, count -= 2; /* A and B are not read */
+    gs_emulation_t how = {legal, count, .late = round == 0, .backward = round == 0};
+    const char *fault = gs_emulate(k, &launch, &p, &how);
+    cr_assert_null(fault, "%s: %s: %s", id, c->what, fault);
+    for (unsigned i = 0; i < GS_SPLIT_COUNTERS && workspace_bytes; ++i)
+      cr_assert_eq(((unsigned *)workspace)[i], 0u, "%s: %s: counter %u", id, c->what, i);
+
+    /* What lies outside of D is as it was. */
+    for (unsigned char *at = out.memory; at < out.memory + out.size + 64; ++at) {
+      long long element = (at - out.at) / out.bytes;
+      bool inside = at >= out.at && element / out.stride < c->batch && element % out.stride / out.ld < c->n &&
+                    element % out.stride % out.ld < c->m;
+      if (!inside) cr_assert_eq(*at, 0xff, "%s: %s: wrote outside, element %lld", id, c->what, element);
+    }
+    if (first) {
+      cr_assert_eq(memcmp(first, out.memory, out.size), 0, "%s: %s: two runs differ", id, c->what);
+      free(out.memory);
+      continue;
+    }
+    for (int z = 0; z < c->batch; ++z)
+      for (int j = 0; j < c->n; ++j)
+        for (int i = 0; i < c->m; ++i) {
+          double sum = 0, scale = k->d_type == GS_TYPE_F32   ? 1e-6
+                                  : k->d_type == GS_TYPE_F16 ? 1.0 / 2048
+                                                             : 1.0 / 256;
+          for (int l = 0; l < c->k && c->alpha != 0; ++l)
+            sum += widen(k->ab_type, ta ? matrix_at(&a, z, l, i) : matrix_at(&a, z, i, l)) *
+                   widen(k->ab_type, tb ? matrix_at(&b, z, j, l) : matrix_at(&b, z, l, j));
+          sum *= c->alpha;
+          if (c->beta != 0) sum += c->beta * widen(k->d_type, matrix_at(&in, z, i, j));
+          if (bias) sum += widen(k->d_type, matrix_at(&v, 0, i, 0));
+          sum = activate(c->epilogue, sum);
+          double got = widen(k->d_type, matrix_at(&out, z, i, j));
+          cr_assert(fabs(got - sum) <= fabs(sum) * scale + 1e-6,
+                    "%s: %s: D[%d, %d] of product %d is %g, not %g", id, c->what, i, j, z, got, sum);
+        }
+    first = out.memory;
+  }
+  free(first);
+  free(workspace);
+  free(a.memory);
+  free(b.memory);
+  free(in.memory);
+  free(v.memory);
+}
+
+/* Sizes below are remainders: whole tiles are added to them. */
+static case_t sized(const case_t *c, const gs_kernel_t *k, int tiles_m, int tiles_n, int tiles_k) {
+  case_t x = *c;
+  x.m += tiles_m * k->bm;
+  x.n += tiles_n * k->bn;
+  x.k += tiles_k * k->bk;
+  return x;
+}
+
+#define E(name) GS_EPILOGUE_##name
+
+/* Every tile in every layout. */
+static const struct {
+  case_t c;
+  int tiles[3];
+} shapes[] = {
+    {{"one element", 1, 1, 1, 0, 0, 1, 1, 1, E(DEFAULT), 1, 0, false, 0}, {0, 0, 0}},
+    {{"less than a tile", 13, 11, 30, 3, 0, 1, 1, 1, E(DEFAULT), 1, 0, false, 0}, {0, 0, 0}},
+    {{"one whole tile, the ring filled twice", 0, 0, 0, 0, 0, 1, 1, 1, E(DEFAULT), 1, 0, false, 0},
+     {1, 1, 0}},
+    {{"tails of m and k", 7, 5, 18, 8, 0, 1, 1, 1, E(DEFAULT), 1, 0, false, 0}, {1, 0, 2}},
+    {{"tails of n and k", 9, 3, 23, 0, 0, 1, 1, 1, E(DEFAULT), 1, 0, false, 0}, {0, 1, 2}},
+    {{"odd addresses", 1, 5, 11, 1, 1, 1, 1, 1, E(DEFAULT), 1, 0, false, 0}, {1, 0, 2}},
+    {{"addresses of 4 bytes", 2, 34, 6, 2, 2, 1, 1, 1, E(DEFAULT), 1, 0, false, 0}, {0, 1, 1}},
+    {{"addresses of 8 bytes", 12, 4, 4, 4, 4, 1, 1, 1, E(DEFAULT), 1, 0, false, 0}, {0, 1, 1}},
+};
+
+Test(kernel_run, computes_every_layout, .timeout = 600) {
+  for (int i = 0; i < gs_shipped_count(); ++i) {
+    gs_kernel_t k = gs_shipped_at(i);
+    if (k.ab_type != GS_TYPE_F16 || k.d_type != GS_TYPE_F16) continue;
+    for (size_t n = 0; n < sizeof shapes / sizeof *shapes; ++n) {
+      const int *tiles = shapes[n].tiles;
+      case_t c = sized(&shapes[n].c, &k, tiles[0], tiles[1], tiles[2]);
+      if (c.k == 0) c.k = 2 * k.stages * k.bk;
+      if (k.align == 2 || !c.offset) check(&k, &c);
+    }
+  }
+}
+
+/* Every kernel meets two of these; every type pair and layout meets all of them with some tile. */
+static const case_t arguments[] = {
+    {"alpha, beta, gelu, bias", 70, 41, 100, 4, 0, 1, 1, 1, E(GELU_BIAS), 0.0625f, 2, false, 0},
+    {"scalars in device memory, relu", 70, 41, 100, 0, 0, 1, 1, 3, E(RELU), -1.5f, -0.5f, true, 0},
+    {"alpha 0 in device memory", 40, 41, 100, 0, 0, 1, 1, 1, E(RELU_BIAS), 0, 2, true, 0},
+    {"batch, bias, raster", 70, 41, 40, 8, 0, 3, 1, 2, E(BIAS), 1, 0, false, 0},
+    {"split-K, gelu", 70, 41, 330, 8, 0, 1, 3, 1, E(GELU), 0.0625f, 0, false, 0},
+    {"split-K, batch, more splits than k-tiles", 33, 20, 70, 8, 0, 2, 5, 1, E(DEFAULT), 1, 1, false, 0},
+    {"odd leading dimension of C and D", 45, 33, 64, 0, 0, 1, 1, 2, E(RELU_BIAS), 2, -1, false, 1},
+};
+
+Test(kernel_run, computes_every_type_and_argument, .timeout = 600) {
+  const int cases = sizeof arguments / sizeof *arguments;
+  for (int i = 0; i < gs_shipped_count(); ++i) {
+    gs_kernel_t k = gs_shipped_at(i);
+    for (int n = 0; n < 2; ++n) check(&k, &arguments[(i / 16 * 2 + i + n) % cases]);
+  }
+}
+
+static const case_t unaligned[] = {
+    {"odd addresses, beta, bias", 37, 29, 75, 1, 1, 2, 2, 1, E(BIAS), 1, 3, false, 0},
+    {"odd addresses, gelu", 70, 70, 100, 5, 3, 1, 1, 4, E(GELU), 0.125f, 0, false, 0},
+};
+
+Test(kernel_run, computes_from_any_address, .timeout = 600) {
+  for (int i = 0; i < gs_shipped_count(); ++i) {
+    gs_kernel_t k = gs_shipped_at(i);
+    for (size_t n = 0; n < sizeof unaligned / sizeof *unaligned; ++n)
+      if (k.align == 2) check(&k, &unaligned[n]);
+  }
+}
+
+Test(kernel_run, a_fault_is_noticed) { /* the emulator's own check: a range that is too short */
+  gs_kernel_t k = gs_shipped_at(1);
+  gs_gemm_t g = {.batch = 1, .m = 100, .n = 60, .k = 40, .lda = 40, .ldb = 40, .ldc = 100, .ldd = 100};
+  unsigned short *x = aligned_alloc(64, 64 << 10);
+  memset(x, 0, 64 << 10);
+  gs_params_t p = {.a = x, .b = x + 8192, .d = x + 16384, .alpha = 1};
+  gs_kernel_params(&g, 1, 1, &p);
+  gs_launch_t launch = gs_kernel_launch(&k, &g, 1);
+  gs_range_t ranges[] = {{p.a, 100 * 40 * 2, false}, {p.b, 60 * 40 * 2, false}, {p.d, 60 * 100 * 2, true}};
+  gs_emulation_t how = {ranges, 3, .late = true};
+  cr_assert_null(gs_emulate(&k, &launch, &p, &how));
+  for (int i = 0; i < 3; ++i) {
+    ranges[i].bytes -= 2;
+    cr_assert_not_null(gs_emulate(&k, &launch, &p, &how), "range %d", i);
+    ranges[i].bytes += 2;
+  }
+  free(x);
+}
