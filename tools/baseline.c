@@ -269,6 +269,6 @@ cublasStatus_t gs_lt_matmul(const gs_lt_t *lt, int candidate, const gs_gemm_t *g
   const gs_cublas_t *cublas = lt->cublas;
   gs_scalars_t scalars = scalars_of(g);
   return cublas->cublasLtMatmul(cublas->lt, lt->desc, scalars.one, o->a, lt->a, o->b, lt->b, scalars.zero,
-                                o->d, lt->c, o->d, lt->d, &lt->candidates[candidate].algo,
+                                o->d, lt->d, o->d, lt->d, &lt->candidates[candidate].algo,
                                 gs_gpu_pointer(cublas->workspace), GS_CUBLAS_WORKSPACE, cublas->gpu->stream);
 }

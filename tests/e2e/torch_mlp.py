@@ -108,7 +108,7 @@ def worker(path, reference, device):
                 model.to_double()
                 for n in TOKENS:
                     references[f"{name} model n={n}"] = model.forward(inputs[n].double()).cpu()
-    about = {"calls": Count.total, "torch": torch.__version__}
+    about = {"calls": Count.total, "torch": str(torch.__version__)}
     if device == "cuda":
         properties = torch.cuda.get_device_properties(0)
         about.update(gpu=properties.name, sms=properties.multi_processor_count, cublas=cublas_version())
