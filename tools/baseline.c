@@ -227,7 +227,7 @@ static void ask_heuristic(gs_lt_t *lt, const gs_gemm_t *g) {
                                                &workspace, sizeof workspace);
   for (int i = 0; i < 4; i++)
     cublas->cublasLtMatmulPreferenceSetAttribute(preference, alignments[i], &alignment, sizeof alignment);
-  if (cublas->cublasLtMatmulAlgoGetHeuristic(cublas->lt, lt->desc, lt->a, lt->b, lt->c, lt->d, preference,
+  if (cublas->cublasLtMatmulAlgoGetHeuristic(cublas->lt, lt->desc, lt->a, lt->b, lt->d, lt->d, preference,
                                              GS_LT_CANDIDATES_MAX, lt->candidates,
                                              &lt->count) != CUBLAS_STATUS_SUCCESS)
     lt->count = 0;
@@ -253,14 +253,13 @@ void gs_lt_open(gs_lt_t *lt, const gs_cublas_t *cublas, const gs_gemm_t *g, cons
     cublas->cublasLtMatmulDescSetAttribute(lt->desc, wanted[i].attribute, wanted[i].value, wanted[i].size);
   lt->a = layout(cublas, g, g->a_type, g->transa != GS_OP_N, g->m, g->k, g->lda, g->stride_a);
   lt->b = layout(cublas, g, g->b_type, g->transb != GS_OP_N, g->k, g->n, g->ldb, g->stride_b);
-  lt->c = layout(cublas, g, g->d_type, false, g->m, g->n, g->ldd, g->stride_d);
   lt->d = layout(cublas, g, g->d_type, false, g->m, g->n, g->ldd, g->stride_d);
-  if (lt->a && lt->b && lt->c && lt->d) ask_heuristic(lt, g);
+  if (lt->a && lt->b && lt->d) ask_heuristic(lt, g);
 }
 
 void gs_lt_close(gs_lt_t *lt) {
-  const cublasLtMatrixLayout_t layouts[] = {lt->a, lt->b, lt->c, lt->d};
-  for (int i = 0; i < 4; i++)
+  const cublasLtMatrixLayout_t layouts[] = {lt->a, lt->b, lt->d}; /* C is D */
+  for (int i = 0; i < 3; i++)
     if (layouts[i]) lt->cublas->cublasLtMatrixLayoutDestroy(layouts[i]);
   if (lt->desc) lt->cublas->cublasLtMatmulDescDestroy(lt->desc);
 }

@@ -59,7 +59,7 @@ cublasStatus_t gs_cublas_gemm(const gs_cublas_t *cublas, const gs_gemm_t *g, con
 #define GS_LT_CANDIDATES_MAX 100
 typedef struct {
   cublasLtMatmulDesc_t desc;
-  cublasLtMatrixLayout_t a, b, c, d;
+  cublasLtMatrixLayout_t a, b, d;
   cublasLtMatmulHeuristicResult_t candidates[GS_LT_CANDIDATES_MAX];
   int count; /* of candidates, the heuristic's first choice first */
   const gs_cublas_t *cublas;
