@@ -7,8 +7,9 @@
 
 #include "hash.h"
 
-/* A descriptor is a plain value that begins with a 32-bit version, chosen by the size that its maker gave;
- * some of its bytes stay as they were. What each version looks like is learnt from the library itself. */
+/* Descriptors and layouts are plain values of which some bytes stay as they were: which, is learnt from the
+ * library itself. A descriptor begins with a 32-bit version, chosen by the size that its maker gave; layouts
+ * have had one size from the start, and no version. */
 typedef struct {
   uint32_t version;
   uint32_t init_size; /* asking for this many bytes makes this version */
@@ -26,8 +27,8 @@ typedef struct {
 #define LEARN_UP_TO 512
 
 typedef struct {
-  gs_form_t desc[FORMS_MAX], layout[FORMS_MAX];
-  int desc_count, layout_count;
+  gs_form_t desc[FORMS_MAX], layout;
+  int desc_count;
   int bias_word; /* of a descriptor, where BIAS_POINTER lies; -1: not found, nothing is remembered */
 } gs_forms_t;
 
@@ -61,21 +62,26 @@ static bool init_layout(const gs_real_t *real, void *object, size_t size) {
 }
 
 /* Initialises over zeros and over ones: what is equal afterwards was written. */
-static int learn(const gs_real_t *real, bool (*init)(const gs_real_t *, void *, size_t), gs_form_t *forms) {
-  int count = 0;
-  for (uint32_t size = LEARN_FROM; size <= LEARN_UP_TO && count < FORMS_MAX; size += 8) {
-    uint64_t zeros[LEARN_UP_TO / 8] = {0}, ones[LEARN_UP_TO / 8];
-    memset(ones, 255, sizeof ones);
-    if (!init(real, zeros, size) || !init(real, ones, size)) continue;
-    gs_form_t form = {.init_size = size};
-    memcpy(&form.version, zeros, sizeof form.version);
-    for (uint32_t word = 0; word < WORDS_MAX; word++) {
-      form.mask[word] = ~(zeros[word] ^ ones[word]);
-      if (form.mask[word]) form.words = word + 1;
-    }
-    if (count && forms[count - 1].version == form.version) continue;
-    forms[count++] = form;
+static bool learn(const gs_real_t *real, bool (*init)(const gs_real_t *, void *, size_t), uint32_t size,
+                  gs_form_t *form) {
+  uint64_t zeros[LEARN_UP_TO / 8] = {0}, ones[LEARN_UP_TO / 8];
+  memset(ones, 255, sizeof ones);
+  if (!init(real, zeros, size) || !init(real, ones, size)) return false;
+  *form = (gs_form_t){.init_size = size};
+  memcpy(&form->version, zeros, sizeof form->version);
+  for (uint32_t word = 0; word < WORDS_MAX; word++) {
+    form->mask[word] = ~(zeros[word] ^ ones[word]);
+    if (form->mask[word]) form->words = word + 1;
   }
+  return true;
+}
+
+static int learn_descs(const gs_real_t *real, gs_form_t *forms) {
+  int count = 0;
+  for (uint32_t size = LEARN_FROM; size <= LEARN_UP_TO && count < FORMS_MAX; size += 8)
+    if (learn(real, init_desc, size, &forms[count]) &&
+        (count == 0 || forms[count].version != forms[count - 1].version))
+      count++;
   return count;
 }
 
@@ -99,8 +105,8 @@ static int find_bias(const gs_real_t *real, const gs_form_t *form) {
 static gs_forms_t *learn_forms(const gs_real_t *real) {
   gs_forms_t *forms = calloc(1, sizeof *forms);
   if (!forms) return NULL;
-  forms->desc_count = learn(real, init_desc, forms->desc);
-  forms->layout_count = learn(real, init_layout, forms->layout);
+  bool layouts = learn(real, init_layout, sizeof(cublasLtMatrixLayoutOpaque_t), &forms->layout);
+  forms->desc_count = layouts ? learn_descs(real, forms->desc) : 0;
   forms->bias_word = forms->desc_count ? find_bias(real, &forms->desc[0]) : -1;
   for (int i = 1; i < forms->desc_count; i++)
     if (find_bias(real, &forms->desc[i]) != forms->bias_word) forms->bias_word = -1;
@@ -117,11 +123,11 @@ static const gs_forms_t *forms_of(const gs_real_t *real) {
   return forms;
 }
 
-static const gs_form_t *form_of(const gs_form_t *forms, int count, const void *object) {
+static const gs_form_t *form_of_desc(const gs_forms_t *forms, const void *desc) {
   uint32_t version;
-  memcpy(&version, object, sizeof version);
-  for (int i = count; i-- > 0;) /* the newest first */
-    if (forms[i].version == version) return &forms[i];
+  memcpy(&version, desc, sizeof version);
+  for (int i = forms->desc_count; i-- > 0;) /* the newest first */
+    if (forms->desc[i].version == version) return &forms->desc[i];
   return NULL;
 }
 
@@ -261,14 +267,13 @@ static void ask(gs_memo_t *entry, const gs_forms_t *forms, const void *const obj
   gs_desc_t read = {0};
   gs_layout_t layouts[4];
   const gs_real_t *real = entry->real;
-  const gs_form_t *form = form_of(forms->desc, forms->desc_count, desc);
+  const gs_form_t *form = form_of_desc(forms, desc);
   bool plain = form && read_desc(real, desc, &read) && desc_is_plain(real, form, desc, &read);
   for (int i = 0; i < 4; i++) {
     cublasLtMatrixLayout_t layout = (cublasLtMatrixLayout_t)object[i + 1];
-    const gs_form_t *layout_form = form_of(forms->layout, forms->layout_count, layout);
     memset(&layouts[i], 0, sizeof layouts[i]);
-    plain &= layout_form && read_layout(real, layout, &layouts[i]) &&
-             layout_is_plain(real, layout_form, layout, &layouts[i]);
+    bool read_all = form && read_layout(real, layout, &layouts[i]);
+    plain &= read_all && layout_is_plain(real, &forms->layout, layout, &layouts[i]);
   }
   bool fits = fill_gemm(&entry->gemm, &read, layouts);
   entry->device_scalars = read.pointer_mode == CUBLASLT_POINTER_MODE_DEVICE;
@@ -303,8 +308,7 @@ static bool make_key(const gs_forms_t *forms, const void *const object[5], gs_me
   entry->words = 0;
   if (forms->bias_word < 0) return false;
   for (int i = 0; i < 5; i++) {
-    entry->form[i] = i ? form_of(forms->layout, forms->layout_count, object[i])
-                       : form_of(forms->desc, forms->desc_count, object[i]);
+    entry->form[i] = i ? &forms->layout : form_of_desc(forms, object[i]);
     if (!entry->form[i]) return false;
     add_words(entry->form[i], object[i], entry->key, &entry->words);
   }
@@ -323,7 +327,7 @@ static bool matches(const gs_forms_t *forms, const void *const object[5], const 
   for (int i = 0; i < 5; i++) {
     const gs_form_t *form = entry->form[i];
     const uint64_t *words = object[i];
-    if (memcmp(words, &form->version, sizeof form->version) != 0) return false;
+    if (i == 0 && memcmp(words, &form->version, sizeof form->version) != 0) return false;
     for (uint32_t word = 0; word < form->words; word++)
       if (i > 0 || word != (uint32_t)forms->bias_word) differ |= (words[word] ^ key[word]) & form->mask[word];
     key += form->words;
