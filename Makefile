@@ -133,7 +133,8 @@ endif
 	$(CLI) report $(BUILD)/demo.calls
 
 TEST_ENV := GS_BUILD=$(BUILD)
-RUNNERS = $(UNIT) $(PRELOAD_RUNNER) $(CLI_RUNNER)
+# Criterion does not start inside a program under the thread sanitizer; the other runners are not built with it.
+RUNNERS = $(if $(filter thread,$(SANITIZE)),,$(UNIT)) $(PRELOAD_RUNNER) $(CLI_RUNNER)
 ## test: every test that needs no GPU
 .PHONY: test
 test: all sim $(RUNNERS)
