@@ -159,6 +159,12 @@ Test(kernel, supports_says_why_not) {
   g = plain_call();
   g.c_type = g.d_type = GS_TYPE_F32;
   cr_assert_eq(gs_kernel_supports(&out32, &g), GS_REASON_SERVED);
+  g.k = g.lda = g.ldb = GS_F32_DEPTH;
+  cr_assert_eq(gs_kernel_supports(&out32, &g), GS_REASON_SERVED);
+  g.k = g.lda = g.ldb = GS_F32_DEPTH + 8;
+  cr_assert_eq(gs_kernel_supports(&out32, &g), GS_REASON_KERNEL, "sums too deep for the gate");
+  g = plain_call();
+  g.c_type = g.d_type = GS_TYPE_F32;
   g.compute = GS_COMPUTE_16F;
   cr_assert_eq(gs_kernel_supports(&out32, &g), GS_REASON_TYPE);
   g = plain_call();
