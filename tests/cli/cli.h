@@ -24,7 +24,7 @@ __attribute__((format(printf, 1, 2))) result_t sh(const char *format, ...);
 
 void enter_folder(void);
 void leave_folder(void);
-#define SUITE(name) TestSuite(name, .init = enter_folder, .fini = leave_folder, .timeout = 60)
+#define SUITE(name) TestSuite(name, .init = enter_folder, .fini = leave_folder, .timeout = 300)
 
 /* The result's text is in the message, for whoever reads a failure. */
 #define STATUS(r, expected)                                                                                  \
