@@ -18,15 +18,15 @@ typedef struct {
 } gs_counts_t;
 
 typedef struct {
-  uint64_t hash; /* of gemm; 0 = free */
+  uint64_t hash;  /* of gemm; 0 = free */
+  uint32_t ready; /* gemm may be read */
+  uint32_t named; /* kernel: 0 = empty, 1 = being written, 2 = may be read */
   gs_gemm_t gemm;
-  char kernel[GS_KERNEL_ID_MAX]; /* the id that served, or would have; empty when none */
-  gs_counts_t shard[GS_SHARDS];
   uint64_t captured;   /* of these calls, how many were captured into a graph (0 unless asked to look) */
   uint64_t samples;    /* calls timed by an event pair */
   uint64_t sampled_ns; /* their GPU time in all */
-  uint32_t ready;      /* gemm may be read */
-  uint32_t named;      /* kernel: 0 = empty, 1 = being written, 2 = may be read */
+  gs_counts_t shard[GS_SHARDS];
+  char kernel[GS_KERNEL_ID_MAX]; /* the id that served, or would have; empty when none */
 } gs_slot_t;
 
 typedef struct {

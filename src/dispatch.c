@@ -25,15 +25,16 @@ typedef struct {
   char gpu[64], source[256];
 } gs_loaded_table_t;
 
-/* What was decided for one shape, once: per table its row, or why there is none. */
+/* What was decided for one shape, once: per table its row, and why it may not serve. */
 typedef struct {
   _Atomic bool made;
   bool any_row;
-  uint8_t reason[TABLES_MAX]; /* gs_reason_t; [0] also stands for "no table at all" */
+  _Atomic bool autotuning;       /* a second explicit algorithm was seen */
+  uint8_t reason[TABLES_MAX];    /* gs_reason_t; [0] also stands for "no table at all" */
+  const gs_real_t *real;         /* the cuBLAS that rows were proven against */
+  _Atomic uint64_t lt_algorithm; /* the first explicit algorithm */
   const gs_row_t *row[TABLES_MAX];
-  _Atomic uint64_t lt_algorithm; /* the first explicit algorithm seen */
-  _Atomic bool autotuning;       /* a second one was */
-} gs_plan_t;
+} __attribute__((aligned(64))) gs_plan_t;
 
 static gs_loaded_table_t tables[TABLES_MAX];
 static int table_count;
@@ -97,7 +98,8 @@ static void get_ready(const gs_real_t *real) {
   gs_histogram_open();
   gs_status_t status = gs_driver_find(false);
   if (status == GS_OK && gs_option(GS_OPT_SERVE)) read_tables(real);
-  if (gs_histogram_capacity()) plans = calloc((size_t)gs_histogram_capacity(), sizeof *plans);
+  size_t bytes = (size_t)gs_histogram_capacity() * sizeof *plans;
+  if (bytes && (plans = aligned_alloc(64, bytes))) memset(plans, 0, bytes);
   atomic_store(&state, status == GS_OK ? READY : NO_DRIVER);
 }
 
@@ -109,6 +111,10 @@ void gs_dispatch_ready(const gs_real_t *real) {
 }
 
 /* ---- planning a shape ---- */
+
+static gs_row_state_t *state_of_row(int t, const gs_row_t *row) {
+  return &tables[t].rows[row - gs_table_row(tables[t].table, 0)];
+}
 
 /* Why no row could ever serve g; NO_ROW where tuning might find one. */
 static gs_reason_t without_row(const gs_gemm_t *g) {
@@ -122,22 +128,32 @@ static gs_reason_t without_row(const gs_gemm_t *g) {
   return best;
 }
 
-static void make_plan(gs_plan_t *plan, const gs_gemm_t *g) {
-  plan->reason[0] = g->entry >= GS_ENTRY_SGEMM ? GS_REASON_ENTRY : without_row(g);
+static gs_reason_t judge_row(int t, const gs_row_t *row, const gs_gemm_t *g, const gs_real_t *real) {
+  gs_reason_t reason = gs_kernel_supports(&row->kernel, g);
+  if (reason != GS_REASON_SERVED) return reason;
+  if (state_of_row(t, row)->skipped) return GS_REASON_SKIPPED;
+  return gs_row_proven(gs_table_header(tables[t].table), row, real->version) ? GS_REASON_SERVED
+                                                                             : GS_REASON_UNPROVEN;
+}
+
+static void make_plan(gs_plan_t *plan, const gs_gemm_t *g, const gs_real_t *real) {
+  gs_reason_t no_row = g->entry >= GS_ENTRY_SGEMM ? GS_REASON_ENTRY : without_row(g);
+  plan->reason[0] = (uint8_t)no_row;
+  plan->real = real;
   for (int t = 0; t < table_count; t++) {
-    const gs_row_t *row = plan->reason[0] == GS_REASON_ENTRY ? NULL : gs_table_find(tables[t].table, g);
-    plan->reason[t] = row ? gs_kernel_supports(&row->kernel, g) : plan->reason[0];
-    plan->row[t] = plan->reason[t] == GS_REASON_SERVED ? row : NULL;
-    plan->any_row |= plan->row[t] != NULL;
+    const gs_row_t *row = no_row == GS_REASON_ENTRY ? NULL : gs_table_find(tables[t].table, g);
+    plan->row[t] = row;
+    plan->reason[t] = (uint8_t)(row ? judge_row(t, row, g, real) : no_row);
+    plan->any_row |= row != NULL;
   }
   atomic_store_explicit(&plan->made, true, memory_order_release);
 }
 
-static gs_plan_t *plan_of(int slot, const gs_gemm_t *g) {
-  gs_plan_t *plan = &plans[slot];
+static gs_plan_t *plan_of(const gs_call_t *call) {
+  gs_plan_t *plan = &plans[call->slot];
   if (atomic_load_explicit(&plan->made, memory_order_acquire)) return plan;
   pthread_mutex_lock(&lock);
-  if (!atomic_load(&plan->made)) make_plan(plan, g);
+  if (!atomic_load(&plan->made)) make_plan(plan, &call->gemm, call->real);
   pthread_mutex_unlock(&lock);
   return plan;
 }
@@ -163,23 +179,23 @@ static gs_reason_t serve(gs_call_t *call, gs_plan_t *plan) {
   int t = place.device < GS_DEVICES_MAX ? table_of_device[place.device] : -1;
   if (t < 0) return GS_REASON_NO_TABLE;
   const gs_row_t *row = plan->row[t];
-  if (!row) return plan->reason[t];
-  gs_row_state_t *row_state = &tables[t].rows[row - gs_table_row(tables[t].table, 0)];
-  if (row_state->skipped) return GS_REASON_SKIPPED;
-  if (!gs_row_proven(gs_table_header(tables[t].table), row, call->real->version)) return GS_REASON_UNPROVEN;
+  reason = plan->reason[t];
+  if (row && call->real != plan->real)
+    reason = judge_row(t, row, &call->gemm, call->real); /* two cuBLAS in one process */
+  if (reason != GS_REASON_SERVED) return reason;
   call->row = row;
-  return gs_launch_row(call, row, row_state, &place);
+  return gs_launch_row(call, row, state_of_row(t, row), &place);
 }
 
 static gs_reason_t decide(gs_call_t *call) {
   if (call->refusal != GS_REASON_SERVED) return call->refusal;
   if (atomic_load_explicit(&state, memory_order_relaxed) != READY) return GS_REASON_NOT_READY;
   if (call->slot >= 0 && plans) {
-    gs_plan_t *plan = plan_of(call->slot, &call->gemm);
+    gs_plan_t *plan = plan_of(call);
     return plan->any_row ? serve(call, plan) : plan->reason[0];
   }
   gs_plan_t plan = {.made = false}; /* no slot left: decided anew each time */
-  make_plan(&plan, &call->gemm);
+  make_plan(&plan, &call->gemm, call->real);
   return plan.any_row ? serve(call, &plan) : plan.reason[0];
 }
 
