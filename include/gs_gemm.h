@@ -142,6 +142,11 @@ gs_compute_t gs_compute_of_cublas(int value);
 gs_epilogue_t gs_epilogue_of_cublas(int value);
 gs_op_t gs_op_of_cublas(int value);
 
+static inline bool gs_epilogue_has_bias(gs_epilogue_t epilogue) {
+  return epilogue == GS_EPILOGUE_BIAS || epilogue == GS_EPILOGUE_RELU_BIAS ||
+         epilogue == GS_EPILOGUE_GELU_BIAS;
+}
+
 /* Largest power of two, at most 16, that divides every address given (NULL divides by all). */
 uint8_t gs_align_of(const gs_operands_t *o);
 

@@ -199,6 +199,11 @@ static gs_reason_t decide(gs_call_t *call) {
   return plan.any_row ? serve(call, &plan) : plan.reason[0];
 }
 
+/* A shape's first call also pays for loading code: its time says nothing. */
+static bool first_call(const gs_call_t *call) {
+  return call->slot < 0 || !plans || !atomic_load_explicit(&plans[call->slot].made, memory_order_relaxed);
+}
+
 /* For the histogram: is the call being captured? Else, when its turn has come, time it. */
 static void look(gs_call_t *call) {
   CUstreamCaptureStatus capture;
@@ -208,7 +213,7 @@ static void look(gs_call_t *call) {
     return;
   if (capture != CU_STREAM_CAPTURE_STATUS_NONE)
     gs_histogram_captured(call->slot);
-  else if (due)
+  else if (due && !first_call(call))
     call->clock = gs_clock_start(call->stream, call->slot);
 }
 

@@ -257,11 +257,6 @@ static bool plain_scalars(const gs_desc_t *desc) {
                      desc->pointer_mode == CUBLASLT_POINTER_MODE_DEVICE);
 }
 
-static bool has_bias(const gs_gemm_t *g) {
-  return g->epilogue == GS_EPILOGUE_BIAS || g->epilogue == GS_EPILOGUE_RELU_BIAS ||
-         g->epilogue == GS_EPILOGUE_GELU_BIAS;
-}
-
 static void ask(gs_memo_t *entry, const gs_forms_t *forms, const void *const object[5]) {
   cublasLtMatmulDesc_t desc = (cublasLtMatmulDesc_t)object[0];
   gs_desc_t read = {0};
@@ -277,7 +272,7 @@ static void ask(gs_memo_t *entry, const gs_forms_t *forms, const void *const obj
   }
   bool fits = fill_gemm(&entry->gemm, &read, layouts);
   entry->device_scalars = read.pointer_mode == CUBLASLT_POINTER_MODE_DEVICE;
-  bool bias = has_bias(&entry->gemm);
+  bool bias = gs_epilogue_has_bias((gs_epilogue_t)entry->gemm.epilogue);
   if (!plain)
     entry->refusal = GS_REASON_ATTRIBUTE;
   else if (!fits)
@@ -371,7 +366,7 @@ static void take(gs_call_t *call, gs_memo_t *found) {
   call->gemm = found->gemm;
   call->device_scalars = found->device_scalars;
   call->refusal = found->refusal;
-  if (!has_bias(&call->gemm)) call->at.bias = NULL;
+  if (!gs_epilogue_has_bias((gs_epilogue_t)call->gemm.epilogue)) call->at.bias = NULL;
   call->gemm.align = gs_align_of(&call->at);
 }
 

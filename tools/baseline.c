@@ -249,7 +249,9 @@ void gs_lt_open(gs_lt_t *lt, const gs_cublas_t *cublas, const gs_gemm_t *g, cons
       {CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogues[g->epilogue], sizeof epilogues[0]},
       {CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof bias},
   };
-  for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++)
+  /* The bias comes last: cublasLtMatmul refuses a pointer that the epilogue has no use for. */
+  size_t count = sizeof wanted / sizeof *wanted - !gs_epilogue_has_bias((gs_epilogue_t)g->epilogue);
+  for (size_t i = 0; i < count; i++)
     cublas->cublasLtMatmulDescSetAttribute(lt->desc, wanted[i].attribute, wanted[i].value, wanted[i].size);
   lt->a = layout(cublas, g, g->a_type, g->transa != GS_OP_N, g->m, g->k, g->lda, g->stride_a);
   lt->b = layout(cublas, g, g->b_type, g->transb != GS_OP_N, g->k, g->n, g->ldb, g->stride_b);
