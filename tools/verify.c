@@ -174,14 +174,16 @@ static void note(gs_outcome_t *outcome, const gs_trial_t *trial, const gs_gate_t
     snprintf(outcome->why, sizeof outcome->why, "%s", why);
 }
 
-/* What keeps the kernel from the trial; NULL where nothing does or its alignment does, as it should. */
+/* What keeps the kernel from the trial; NULL where nothing does, or it is right to refuse: for its alignment, or
+ * an fp32 result too deep for its accuracy. */
 static const char *unfit(gs_checker_t *checker, int index, const gs_trial_t *trial, bool *skip) {
   gs_kernel_t kernel = gs_shipped_at(index);
   gs_gemm_t g = trial->gemm;
   gs_operands_t o = gs_trial_operands(trial, gs_gpu_pointer(checker->arena));
   g.align = gs_align_of(&o);
   gs_reason_t reason = gs_kernel_supports(&kernel, &g);
-  *skip = reason == GS_REASON_ALIGNMENT && trial->from->ld == GS_LD_ODD && kernel.align > 2;
+  *skip = (reason == GS_REASON_ALIGNMENT && trial->from->ld == GS_LD_ODD && kernel.align > 2) ||
+          (reason == GS_REASON_KERNEL && g.d_type == GS_TYPE_F32 && g.k > GS_F32_DEPTH);
   return reason == GS_REASON_SERVED || *skip ? NULL : gs_reason_texts[reason];
 }
 
