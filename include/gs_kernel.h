@@ -4,7 +4,9 @@
  * A kernel's id spells it out, and is its symbol in the cubin:
  *   mma_f16_f16_tn_128x64x32_s4_w4        family, type of A and B, type of D, layout (transa transb),
  *                                         tile m x n x k in cuBLAS's terms, stages, warps
- *   mma_bf16_f32_nn_64x64x32_s3_w4_v2     _v2: its loads need 2-byte alignment only (default: 16 bytes) */
+ *   mma_bf16_f32_nn_64x64x32_s3_w4_v2     _v2: its loads need 2-byte alignment only (default: 16 bytes)
+ *   direct_f16_f16_tn_16x8_u4_w8_sw       tile m x n, chunks of 32 k in flight a warp, warps that share k;
+ *                                         _sw: m runs along the instruction's rows (default: n) */
 #ifndef GS_KERNEL_H
 #define GS_KERNEL_H
 
@@ -44,15 +46,21 @@ typedef struct gs_params {
 #define GS_EPI_GELU      4
 #define GS_EPI_GELU_BIAS 5
 
-/* The grid is (tiles of m x tiles of n, split_k, batch); a block has warps * 32 threads and this much
- * dynamic shared memory (bytes), which also holds the epilogue's staging. */
+/* A block has warps * 32 threads.
+ * mma: the grid is (tiles of m x tiles of n, split_k, batch); this much dynamic shared memory (bytes), which
+ * also holds the epilogue's staging. */
 #define GS_MMA_SMEM(bm, bn, bk, stages) ((stages) * ((bm) + (bn)) * (bk)*2)
+/* direct: the grid is (tiles of m, tiles of n x split_k, batch), in clusters of split_k blocks along y; room
+ * for the sums of all warps, and where k is split for those that the cluster's blocks send. */
+#define GS_DIRECT_SLICES(bm, bn, warps) ((warps) > 1 ? (warps) * (bm) * (bn)*4 : 0)
+#define GS_DIRECT_SUMS(bm, bn)          ((bm) * (bn)*4 + 7 * 512)
+#define GS_DIRECT_SPLITS                8 /* of k, at most: blocks of a cluster that every GPU can run */
 
 #if !defined(__CUDACC__) && !defined(__CUDACC_RTC__)
 #include "gs_gemm.h"
 #include "gs_reason.h"
 
-#define GS_FAMILIES(X) X(MMA, "mma")
+#define GS_FAMILIES(X) X(MMA, "mma") X(DIRECT, "direct")
 #define X(name, ...)   GS_FAMILY_##name,
 typedef enum { GS_FAMILIES(X) GS_FAMILY_COUNT } gs_family_t;
 #undef X
@@ -68,13 +76,16 @@ typedef struct {
   uint8_t stages;
   uint8_t warps;
   uint8_t align;      /* bytes that addresses and leading dimensions must divide by: 16 or 2 */
+  uint8_t swap;       /* direct: 1 where m runs along the instruction's rows */
+  uint8_t reserved;   /* 0: no padding, kernels are compared byte by byte */
   int16_t bm, bn, bk; /* tile, elements */
 } gs_kernel_t;
 
 typedef struct {
   unsigned grid[3];
   unsigned block;
-  unsigned smem; /* bytes, dynamic */
+  unsigned smem;    /* bytes, dynamic */
+  unsigned cluster; /* blocks along y that make up a cluster; 0 or 1: none */
 } gs_launch_t;
 
 /* Writes k's id; returns the length, as snprintf. */
@@ -84,14 +95,17 @@ bool gs_kernel_parse(const char *id, gs_kernel_t *k);
 /* GS_REASON_SERVED where k can compute g, else why not. */
 gs_reason_t gs_kernel_supports(const gs_kernel_t *k, const gs_gemm_t *g);
 gs_launch_t gs_kernel_launch(const gs_kernel_t *k, const gs_gemm_t *g, int split_k);
+/* The most blocks among which k can be split on a GPU of architecture sm (80, 90 ...): direct does it by
+ * clusters, which begin at 90. */
+int gs_kernel_split_max(const gs_kernel_t *k, int sm);
 /* Bytes of workspace, 16-byte aligned, of which the first GS_SPLIT_COUNTERS * 4 must be zero; 0 where
- * split_k is 1, SIZE_MAX where this product cannot be split that way (more tiles than counters, or too many
+ * none is needed, SIZE_MAX where this product cannot be split that way (more tiles than counters, or too many
  * splits). */
 size_t gs_kernel_workspace(const gs_kernel_t *k, const gs_gemm_t *g, int split_k);
 /* Fills in everything of p but the addresses and scalars. */
 void gs_kernel_params(const gs_gemm_t *g, int split_k, int raster, gs_params_t *p);
 
-/* The kernels built into the library (kernels/mma.def crossed with types and layouts). */
+/* The kernels built into the library (kernels/shipped.def crossed with types and layouts). */
 int gs_shipped_count(void);
 gs_kernel_t gs_shipped_at(int index);
 /* Index of k among them, or -1. */

@@ -13,7 +13,14 @@
 #include "instances.h"
 #include "tiles.h"
 
-enum { STACK = 128 << 10, SHARED_BASE = 1024, LANES = 32, THREADS_MAX = 1024, COPIES_MAX = 256 };
+enum {
+  STACK = 64 << 10,
+  SHARED_BASE = 1024,
+  LANES = 32,
+  THREADS_MAX = 1024,
+  COPIES_MAX = 256,
+  BLOCKS_MAX = 8
+};
 
 typedef struct {
   unsigned to;
@@ -31,6 +38,8 @@ typedef struct {
   const meeting_t *at; /* waits there until its generation is no longer this one; NULL: runs */
   unsigned generation;
   unsigned meetings; /* warp-wide meetings so far */
+  bool arrived;      /* at the cluster's barrier, and has not waited there yet */
+  unsigned arrived_generation;
   int group, copies; /* of background copies: the open group; how many have not landed */
   copy_t copy[COPIES_MAX];
 } fiber_t;
@@ -47,22 +56,32 @@ struct meeting {
 
 gs_index_t gs_emulated_thread, gs_emulated_block, gs_emulated_grid;
 
+typedef struct {
+  unsigned char *shared;
+  int gathered; /* by gs_sync_or */
+  meeting_t all, warps[THREADS_MAX / LANES];
+} block_t;
+
+/* What runs: the blocks of one cluster, together. */
 static struct {
   const gs_emulation_t *how;
   const gs_params_t *params;
   void (*kernel)(const gs_params_t *);
   const char *fault;
-  unsigned char *shared;
-  unsigned shared_bytes, threads;
-  int gathered; /* by gs_sync_or */
-  fiber_t *fibers;
+  unsigned shared_bytes, threads, cluster;
+  unsigned rank; /* of the block whose thread runs */
+  block_t blocks[BLOCKS_MAX];
+  fiber_t *fibers; /* [rank][thread] */
   void *sanitizer;
   ucontext_t scheduler;
-  meeting_t block, warps[THREADS_MAX / LANES];
+  meeting_t together; /* all threads of the cluster */
 } run;
 
 static fiber_t *self(void) {
-  return &run.fibers[gs_emulated_thread.x];
+  return &run.fibers[run.rank * run.threads + gs_emulated_thread.x];
+}
+static block_t *block(void) {
+  return &run.blocks[run.rank];
 }
 static void fault(const char *what) {
   if (!run.fault) run.fault = what;
@@ -89,17 +108,27 @@ static void enter(void) {
   yield();
 }
 
-static void meet(meeting_t *at) {
-  fiber_t *fiber = self();
+/* Returns the generation that will be over once all have arrived. */
+static unsigned arrive(meeting_t *at) {
+  unsigned generation = at->generation;
   if (++at->arrived == at->size) {
     at->arrived = 0;
     ++at->generation;
-    return;
   }
+  return generation;
+}
+
+static void wait_for(meeting_t *at, unsigned generation) {
+  fiber_t *fiber = self();
+  if (at->generation != generation) return;
   fiber->at = at;
-  fiber->generation = at->generation;
+  fiber->generation = generation;
   yield();
   fiber->at = NULL;
+}
+
+static void meet(meeting_t *at) {
+  wait_for(at, arrive(at));
 }
 
 static void start(unsigned index) {
@@ -112,6 +141,7 @@ static void start(unsigned index) {
   fiber->done = false;
   fiber->at = NULL;
   fiber->meetings = 0;
+  fiber->arrived = false;
   fiber->group = fiber->copies = 0;
 }
 
@@ -124,7 +154,9 @@ static bool run_warp(unsigned first) {
       unsigned index = first + (run.how->backward ? LANES - 1 - i : i);
       fiber_t *fiber = &run.fibers[index];
       if (fiber->done || (fiber->at && fiber->at->generation == fiber->generation)) continue;
-      gs_emulated_thread = (gs_index_t){index, 0, 0};
+      run.rank = index / run.threads;
+      gs_emulated_thread = (gs_index_t){index % run.threads, 0, 0};
+      gs_emulated_block.y = gs_emulated_block.y / run.cluster * run.cluster + run.rank;
       switch_to(fiber->sanitizer);
       swapcontext(&run.scheduler, &fiber->context);
       any = ran = true;
@@ -134,17 +166,20 @@ static bool run_warp(unsigned first) {
 }
 
 /* One warp runs as far ahead of the others as barriers let it. */
-static void run_block(void) {
-  const unsigned warps = run.threads / LANES;
-  memset(run.shared, 0xff, run.shared_bytes); /* NaN in every type */
-  run.block = (meeting_t){.size = run.threads};
-  for (unsigned w = 0; w < warps; ++w) run.warps[w] = (meeting_t){.size = LANES};
-  for (unsigned i = 0; i < run.threads; ++i) start(i);
+static void run_cluster(void) {
+  const unsigned threads = run.threads * run.cluster, warps = threads / LANES;
+  run.together = (meeting_t){.size = threads};
+  for (unsigned r = 0; r < run.cluster; ++r) {
+    memset(run.blocks[r].shared, 0xff, run.shared_bytes); /* NaN in every type */
+    run.blocks[r].all = (meeting_t){.size = run.threads};
+    for (unsigned w = 0; w < run.threads / LANES; ++w) run.blocks[r].warps[w] = (meeting_t){.size = LANES};
+  }
+  for (unsigned i = 0; i < threads; ++i) start(i);
   for (bool ran = true; ran;) {
     ran = false;
     for (unsigned w = 0; w < warps; ++w) ran |= run_warp((run.how->backward ? warps - 1 - w : w) * LANES);
   }
-  for (unsigned i = 0; i < run.threads; ++i)
+  for (unsigned i = 0; i < threads; ++i)
     if (!run.fibers[i].done) fault("a barrier that some threads never reach");
 }
 
@@ -181,13 +216,17 @@ unsigned gs_shared_address(void) {
   return SHARED_BASE;
 }
 
-void *gs_emulated_shared(unsigned address, unsigned bytes) {
+static void *shared_of(unsigned rank, unsigned address, unsigned bytes) {
   static unsigned char nowhere[16];
   if (address % bytes) fault("a misaligned access to shared memory");
-  if (address >= SHARED_BASE && address - SHARED_BASE + bytes <= run.shared_bytes)
-    return run.shared + (address - SHARED_BASE);
+  if (rank < run.cluster && address >= SHARED_BASE && address - SHARED_BASE + bytes <= run.shared_bytes)
+    return run.blocks[rank].shared + (address - SHARED_BASE);
   fault("an access outside shared memory");
   return nowhere;
+}
+
+void *gs_emulated_shared(unsigned address, unsigned bytes) {
+  return shared_of(run.rank, address, bytes);
 }
 
 static void land(const copy_t *copy) {
@@ -229,21 +268,21 @@ void gs_copy_wait(int pending) {
 
 /* --- meetings --- */
 void gs_sync(void) {
-  meet(&run.block);
+  meet(&block()->all);
 }
 
 int gs_sync_or(int flag) {
-  run.gathered |= flag;
-  meet(&run.block);
-  int any = run.gathered;
-  meet(&run.block);
-  run.gathered = 0;
-  meet(&run.block);
+  block()->gathered |= flag;
+  meet(&block()->all);
+  int any = block()->gathered;
+  meet(&block()->all);
+  block()->gathered = 0;
+  meet(&block()->all);
   return any;
 }
 
 static meeting_t *warp(void) {
-  return &run.warps[gs_emulated_thread.x / LANES];
+  return &block()->warps[gs_emulated_thread.x / LANES];
 }
 void gs_sync_warp(void) {
   meet(warp());
@@ -256,6 +295,49 @@ unsigned gs_count_up(unsigned *counter) {
   return old;
 }
 
+/* --- clusters --- */
+unsigned gs_cluster_rank(void) {
+  return run.rank;
+}
+unsigned gs_cluster_y(void) {
+  return gs_emulated_block.y / run.cluster;
+}
+
+void gs_cluster_arrive(void) {
+  fiber_t *fiber = self();
+  if (fiber->arrived) fault("a second arrival at the cluster's barrier without a wait");
+  fiber->arrived = true;
+  fiber->arrived_generation = arrive(&run.together);
+}
+
+void gs_cluster_begin(void) {
+  gs_cluster_arrive();
+}
+
+void gs_cluster_wait(void) {
+  fiber_t *fiber = self();
+  if (!fiber->arrived) fault("a wait at the cluster's barrier without an arrival");
+  fiber->arrived = false;
+  wait_for(&run.together, fiber->arrived_generation);
+}
+
+static void remote_store(unsigned to, unsigned rank, const float *v, unsigned bytes) {
+  bool done = true;
+  for (unsigned i = 0; i < run.threads && rank < run.cluster; ++i)
+    done &= run.fibers[rank * run.threads + i].done;
+  if (run.together.generation == 0) fault("a store into a block that may not have begun");
+  if (done) fault("a store into a block that has ended");
+  memcpy(shared_of(rank, to, bytes), v, bytes);
+}
+
+void gs_remote_store_f32x2(unsigned to, unsigned rank, const float v[2]) {
+  remote_store(to, rank, v, 8);
+}
+void gs_remote_store_f32x4(unsigned to, unsigned rank, const float v[4]) {
+  remote_store(to, rank, v, 16);
+}
+
+/* --- tensor cores --- */
 static void ldmatrix(unsigned from, unsigned v[4], bool trans) {
   unsigned lane = gs_emulated_thread.x % LANES, board = self()->meetings++ % 2;
   warp()->board[board][lane].address = from;
@@ -303,50 +385,62 @@ void gs_mma_bf16(float acc[4], const unsigned rows[4], const unsigned columns[2]
 
 /* --- launch --- */
 typedef void (*const kernels_t[])(const gs_params_t *);
-#define GS_MMA(...) extern kernels_t GS_JOIN(gs_emulated_, GS_TILE_NAME(__VA_ARGS__));
-#include "mma.def"
-#undef GS_MMA
-#define GS_MMA(...) GS_JOIN(gs_emulated_, GS_TILE_NAME(__VA_ARGS__)),
+#define GS_SHIPPED(name, ...) extern kernels_t GS_JOIN(gs_emulated_, name);
+#include "shipped.def"
 static void (*const *const tiles[])(const gs_params_t *) = {
-#include "mma.def"
+#define GS_SHIPPED(name, ...) GS_JOIN(gs_emulated_, name),
+#include "shipped.def"
 };
-#undef GS_MMA
 #define X(...) +1
 enum { INSTANCES = GS_INSTANCES(X) };
 #undef X
 
+static bool allocate(void) {
+  const unsigned threads = run.threads * run.cluster;
+  char *stacks = malloc((size_t)threads * STACK);
+  unsigned char *shared = malloc((size_t)run.cluster * run.shared_bytes + 1);
+  run.fibers = calloc(threads, sizeof *run.fibers);
+  if (!stacks || !shared || !run.fibers) return false;
+  for (unsigned r = 0; r < run.cluster; ++r) run.blocks[r].shared = shared + (size_t)r * run.shared_bytes;
+  for (unsigned i = 0; i < threads; ++i) run.fibers[i].stack = stacks + (size_t)i * STACK;
+#ifdef __SANITIZE_THREAD__
+  run.sanitizer = __tsan_get_current_fiber();
+  for (unsigned i = 0; i < threads; ++i) run.fibers[i].sanitizer = __tsan_create_fiber(0);
+#endif
+  return true;
+}
+
+static void release(void) {
+#ifdef __SANITIZE_THREAD__
+  for (unsigned i = 0; i < run.threads * run.cluster; ++i) __tsan_destroy_fiber(run.fibers[i].sanitizer);
+#endif
+  free(run.fibers[0].stack);
+  free(run.fibers);
+  free(run.blocks[0].shared);
+}
+
 const char *gs_emulate(const gs_kernel_t *k, const gs_launch_t *launch, const gs_params_t *p,
                        const gs_emulation_t *how) {
   int index = gs_shipped_find(k);
+  const unsigned cluster = launch->cluster > 1 ? launch->cluster : 1;
   if (index < 0) return "no such kernel";
+  if (cluster > BLOCKS_MAX || launch->grid[1] % cluster) return "a cluster that no GPU can run";
   memset(&run, 0, sizeof run);
   run.how = how;
   run.params = p;
   run.kernel = tiles[index / INSTANCES][index % INSTANCES];
   run.threads = launch->block;
+  run.cluster = cluster;
   run.shared_bytes = launch->smem;
-  run.shared = malloc(launch->smem);
-  run.fibers = calloc(run.threads, sizeof *run.fibers);
-  char *stacks = malloc((size_t)run.threads * STACK);
-  if (!run.shared || !run.fibers || !stacks) return "out of memory";
-  for (unsigned i = 0; i < run.threads; ++i) run.fibers[i].stack = stacks + (size_t)i * STACK;
-#ifdef __SANITIZE_THREAD__
-  run.sanitizer = __tsan_get_current_fiber();
-  for (unsigned i = 0; i < run.threads; ++i) run.fibers[i].sanitizer = __tsan_create_fiber(0);
-#endif
+  if (!allocate()) return "out of memory";
   gs_emulated_grid = (gs_index_t){launch->grid[0], launch->grid[1], launch->grid[2]};
-  unsigned blocks = launch->grid[0] * launch->grid[1] * launch->grid[2];
-  for (unsigned i = 0; i < blocks && !run.fault; ++i) {
-    unsigned at = how->backward ? blocks - 1 - i : i;
-    gs_emulated_block = (gs_index_t){at % launch->grid[0], at / launch->grid[0] % launch->grid[1],
-                                     at / launch->grid[0] / launch->grid[1]};
-    run_block();
+  unsigned across = launch->grid[0], along = launch->grid[1] / cluster,
+           clusters = across * along * launch->grid[2];
+  for (unsigned i = 0; i < clusters && !run.fault; ++i) {
+    unsigned at = how->backward ? clusters - 1 - i : i;
+    gs_emulated_block = (gs_index_t){at % across, at / across % along * cluster, at / across / along};
+    run_cluster();
   }
-#ifdef __SANITIZE_THREAD__
-  for (unsigned i = 0; i < run.threads; ++i) __tsan_destroy_fiber(run.fibers[i].sanitizer);
-#endif
-  free(stacks);
-  free(run.fibers);
-  free(run.shared);
+  release();
   return run.fault;
 }

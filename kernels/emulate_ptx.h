@@ -1,4 +1,4 @@
-/* What ptx.cuh and CUDA offer a kernel, for the CPU: gemm_mma.cuh compiles as C on top of it. */
+/* What ptx.cuh and CUDA offer a kernel, for the CPU: the families compile as C on top of it. */
 #ifndef GS_EMULATE_PTX_H
 #define GS_EMULATE_PTX_H
 
@@ -39,6 +39,15 @@ int gs_sync_or(int flag);
 void gs_sync_warp(void);
 unsigned gs_count_up(unsigned *counter);
 
+#define GS_CLUSTERS 1
+unsigned gs_cluster_rank(void);
+unsigned gs_cluster_y(void);
+void gs_cluster_begin(void);
+void gs_cluster_arrive(void);
+void gs_cluster_wait(void);
+void gs_remote_store_f32x2(unsigned to, unsigned rank, const float v[2]);
+void gs_remote_store_f32x4(unsigned to, unsigned rank, const float v[4]);
+
 GS_DEVICE void gs_copy16(unsigned to, const void *from) {
   gs_copy_part(to, from, 16);
 }
@@ -53,6 +62,16 @@ GS_DEVICE unsigned gs_bits(float v) {
   unsigned bits;
   memcpy(&bits, &v, 4);
   return bits;
+}
+
+GS_DEVICE int gs_opaque(int v) {
+  return v;
+}
+GS_DEVICE unsigned gs_low_halves(unsigned x, unsigned y) {
+  return (x & 0xffff) | y << 16;
+}
+GS_DEVICE unsigned gs_high_halves(unsigned x, unsigned y) {
+  return x >> 16 | (y & 0xffff0000);
 }
 
 GS_DEVICE float gs_widen_f16(unsigned bits) {
@@ -112,6 +131,21 @@ GS_DEVICE void gs_load_b128(const void *at, unsigned v[4]) {
 GS_DEVICE void gs_load_b128_fresh(const void *at, unsigned v[4]) {
   gs_emulated_load(at, v, 16);
 }
+GS_DEVICE unsigned gs_once_b16(const void *at) {
+  return gs_load_b16(at);
+}
+GS_DEVICE unsigned gs_once_b32(const void *at) {
+  return gs_load_b32(at);
+}
+GS_DEVICE void gs_once_b64(const void *at, unsigned v[2]) {
+  gs_load_b64(at, v);
+}
+GS_DEVICE void gs_once_b128(const void *at, unsigned v[4]) {
+  gs_load_b128(at, v);
+}
+GS_DEVICE void gs_store_b64(void *at, const unsigned v[2]) {
+  gs_emulated_store(at, v, 8);
+}
 GS_DEVICE void gs_store_b128(void *at, const unsigned v[4]) {
   gs_emulated_store(at, v, 16);
 }
@@ -129,6 +163,9 @@ GS_DEVICE void gs_shared_store_b64(unsigned to, float x, float y) {
 }
 GS_DEVICE void gs_shared_store_b128(unsigned to, const unsigned v[4]) {
   memcpy(gs_emulated_shared(to, 16), v, 16);
+}
+GS_DEVICE void gs_shared_load_f32x2(unsigned from, float v[2]) {
+  memcpy(v, gs_emulated_shared(from, 8), 8);
 }
 GS_DEVICE void gs_shared_load_f32x4(unsigned from, float v[4]) {
   memcpy(v, gs_emulated_shared(from, 16), 16);

@@ -19,6 +19,14 @@ GS_DEVICE unsigned gs_bits(float v) {
   return __float_as_uint(v);
 }
 
+/* The lower halves of x and y, x first, and the upper ones: one instruction, where C makes it two. */
+GS_DEVICE unsigned gs_low_halves(unsigned x, unsigned y) {
+  return __byte_perm(x, y, 0x5410);
+}
+GS_DEVICE unsigned gs_high_halves(unsigned x, unsigned y) {
+  return __byte_perm(x, y, 0x7632);
+}
+
 GS_DEVICE float gs_widen_f16(unsigned bits) {
   float v;
   asm("cvt.f32.f16 %0, %1;" : "=f"(v) : "h"((unsigned short)bits));
@@ -46,6 +54,12 @@ GS_DEVICE float gs_exp2(float x) {
 GS_DEVICE float gs_divide(float x, float y) {
   float v;
   asm("div.approx.f32 %0, %1, %2;" : "=f"(v) : "f"(x), "f"(y));
+  return v;
+}
+
+/* v, but what follows from it is not computed ahead of here, and not kept. */
+GS_DEVICE int gs_opaque(int v) {
+  asm volatile("" : "+r"(v));
   return v;
 }
 
@@ -88,12 +102,41 @@ GS_DEVICE void gs_load_b128_fresh(const void *at, unsigned v[4]) {
                : "memory");
 }
 
+/* What is read once, and written by nobody while the kernel runs: not kept in the first-level cache. */
+GS_DEVICE unsigned gs_once_b16(const void *at) {
+  unsigned short v;
+  asm volatile("ld.global.nc.L1::no_allocate.L2::128B.b16 %0, [%1];" : "=h"(v) : "l"(at));
+  return v;
+}
+
+GS_DEVICE unsigned gs_once_b32(const void *at) {
+  unsigned v;
+  asm volatile("ld.global.nc.L1::no_allocate.L2::128B.b32 %0, [%1];" : "=r"(v) : "l"(at));
+  return v;
+}
+
+GS_DEVICE void gs_once_b64(const void *at, unsigned v[2]) {
+  asm volatile("ld.global.nc.L1::no_allocate.L2::128B.v2.b32 {%0, %1}, [%2];"
+               : "=r"(v[0]), "=r"(v[1])
+               : "l"(at));
+}
+
+GS_DEVICE void gs_once_b128(const void *at, unsigned v[4]) {
+  asm volatile("ld.global.nc.L1::no_allocate.L2::128B.v4.b32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(v[0]), "=r"(v[1]), "=r"(v[2]), "=r"(v[3])
+               : "l"(at));
+}
+
 GS_DEVICE void gs_store_b16(void *at, unsigned v) {
   asm volatile("st.global.b16 [%0], %1;" ::"l"(at), "h"((unsigned short)v) : "memory");
 }
 
 GS_DEVICE void gs_store_b32(void *at, unsigned v) {
   asm volatile("st.global.b32 [%0], %1;" ::"l"(at), "r"(v) : "memory");
+}
+
+GS_DEVICE void gs_store_b64(void *at, const unsigned v[2]) {
+  asm volatile("st.global.v2.b32 [%0], {%1, %2};" ::"l"(at), "r"(v[0]), "r"(v[1]) : "memory");
 }
 
 GS_DEVICE void gs_store_b128(void *at, const unsigned v[4]) {
@@ -117,6 +160,10 @@ GS_DEVICE float gs_shared_load_f32(unsigned from) {
   float v;
   asm volatile("ld.shared.f32 %0, [%1];" : "=f"(v) : "r"(from) : "memory");
   return v;
+}
+
+GS_DEVICE void gs_shared_load_f32x2(unsigned from, float v[2]) {
+  asm volatile("ld.shared.v2.f32 {%0, %1}, [%2];" : "=f"(v[0]), "=f"(v[1]) : "r"(from) : "memory");
 }
 
 GS_DEVICE void gs_shared_load_f32x4(unsigned from, float v[4]) {
@@ -193,5 +240,56 @@ GS_DEVICE unsigned gs_count_up(unsigned *counter) {
   asm volatile("atom.add.acq_rel.gpu.global.u32 %0, [%1], 1;" : "=r"(old) : "l"(counter) : "memory");
   return old;
 }
+
+/* --- clusters of blocks along y, sm_90 and up --- */
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
+#define GS_CLUSTERS 1
+#else
+#define GS_CLUSTERS 0
+#endif
+#if GS_CLUSTERS
+/* This block in its cluster, and its cluster in the grid. */
+GS_DEVICE unsigned gs_cluster_rank(void) {
+  unsigned v;
+  asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(v));
+  return v;
+}
+
+GS_DEVICE unsigned gs_cluster_y(void) {
+  unsigned v;
+  asm("mov.u32 %0, %%clusterid.y;" : "=r"(v));
+  return v;
+}
+
+/* To the same place of another block's shared memory. */
+GS_DEVICE unsigned gs_remote(unsigned to, unsigned rank) {
+  unsigned v;
+  asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(v) : "r"(to), "r"(rank));
+  return v;
+}
+
+GS_DEVICE void gs_remote_store_f32x2(unsigned to, unsigned rank, const float v[2]) {
+  asm volatile("st.shared::cluster.v2.f32 [%0], {%1, %2};" ::"r"(gs_remote(to, rank)), "f"(v[0]), "f"(v[1])
+               : "memory");
+}
+
+GS_DEVICE void gs_remote_store_f32x4(unsigned to, unsigned rank, const float v[4]) {
+  asm volatile("st.shared::cluster.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(gs_remote(to, rank)), "f"(v[0]),
+               "f"(v[1]), "f"(v[2]), "f"(v[3])
+               : "memory");
+}
+
+/* All threads of the cluster arrive, then wait; what they stored between two waits is seen after the second.
+ */
+GS_DEVICE void gs_cluster_begin(void) { /* arrives, with nothing to show yet */
+  asm volatile("barrier.cluster.arrive.relaxed.aligned;");
+}
+GS_DEVICE void gs_cluster_arrive(void) {
+  asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
+}
+GS_DEVICE void gs_cluster_wait(void) {
+  asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
+}
+#endif
 
 #endif

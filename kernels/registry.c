@@ -15,15 +15,17 @@ static const char *const family_names[] = {
 };
 
 /* --- the shipped list --- */
-typedef struct {
-  int16_t bm, bn, bk;
-  uint8_t stages, warps, align;
-} tile_t;
-
-static const tile_t tiles[] = {
-#define GS_MMA(...) {__VA_ARGS__},
-#include "mma.def"
-#undef GS_MMA
+static const gs_kernel_t tiles[] = {
+#define GS_SHIPPED(name, FAMILY, BM, BN, BK, STAGES, WARPS, ALIGN, SWAP)                                     \
+  {.family = GS_FAMILY_##FAMILY,                                                                             \
+   .bm = BM,                                                                                                 \
+   .bn = BN,                                                                                                 \
+   .bk = BK,                                                                                                 \
+   .stages = STAGES,                                                                                         \
+   .warps = WARPS,                                                                                           \
+   .align = ALIGN,                                                                                           \
+   .swap = SWAP},
+#include "shipped.def"
 };
 
 typedef struct {
@@ -40,41 +42,23 @@ static const instance_t instances[] = {
 enum { TILES = sizeof tiles / sizeof *tiles, INSTANCES = sizeof instances / sizeof *instances };
 
 /* One fatbin a tile, put into .rodata by the assembler. GS_FATBINS is the folder, from the build. */
-#define GS_MMA(...)                                                                                                                      \
-  __asm__(".pushsection .rodata\n.balign 16\n"                                                                                           \
-          ".globl gs_fatbin_" GS_TEXT(GS_TILE_NAME(__VA_ARGS__)) "\n.hidden gs_fatbin_" GS_TEXT(                                         \
-              GS_TILE_NAME(                                                                                                              \
-                  __VA_ARGS__)) "\n"                                                                                                     \
-                                "gs_fatbin_" GS_TEXT(GS_TILE_NAME(__VA_ARGS__)) ":\n.incbin \"" GS_FATBINS "/mma_" GS_TEXT(GS_TILE_NAME( \
-                                    __VA_ARGS__)) ".fatbin\"\n"                                                                          \
-                                                  ".globl gs_fatbin_end_" GS_TEXT(GS_TILE_NAME(                                          \
-                                                      __VA_ARGS__)) "\n"                                                                 \
-                                                                    ".hidden gs_fatbin_end_" GS_TEXT(GS_TILE_NAME(                       \
-                                                                        __VA_ARGS__)) "\n"                                               \
-                                                                                      "gs_fatbin_"                                       \
-                                                                                      "end_" GS_TEXT(GS_TILE_NAME(                       \
-                                                                                          __VA_ARGS__)) ":"                              \
-                                                                                                        "\n"                             \
-                                                                                                        ".p"                             \
-                                                                                                        "op"                             \
-                                                                                                        "se"                             \
-                                                                                                        "ct"                             \
-                                                                                                        "io"                             \
-                                                                                                        "n"                              \
-                                                                                                        "\n");                           \
-  extern const char GS_JOIN(gs_fatbin_, GS_TILE_NAME(__VA_ARGS__))[] __attribute__((visibility("hidden")));                              \
-  extern const char GS_JOIN(gs_fatbin_end_, GS_TILE_NAME(__VA_ARGS__))[]                                                                 \
-      __attribute__((visibility("hidden")));
-#include "mma.def"
-#undef GS_MMA
+#define SYMBOL(name) ".globl " name "\n.hidden " name "\n" name ":\n"
+#define INCBIN(name) ".incbin \"" GS_FATBINS "/" name ".fatbin\"\n"
+#define ALIGNED      ".pushsection .rodata\n.balign 16\n"
+#define EMBED(name)  EMBED_(GS_TEXT(name))
+#define EMBED_(name)                                                                                         \
+  __asm__(ALIGNED SYMBOL("gs_fatbin_" name) INCBIN(name) SYMBOL("gs_fatbin_end_" name) ".popsection\n");
+#define GS_SHIPPED(name, ...)                                                                                \
+  EMBED(name)                                                                                                \
+  extern const char GS_JOIN(gs_fatbin_, name)[] __attribute__((visibility("hidden")));                       \
+  extern const char GS_JOIN(gs_fatbin_end_, name)[] __attribute__((visibility("hidden")));
+#include "shipped.def"
 
 static const struct {
   const char *begin, *end;
 } images[] = {
-#define GS_MMA(...)                                                                                          \
-  {GS_JOIN(gs_fatbin_, GS_TILE_NAME(__VA_ARGS__)), GS_JOIN(gs_fatbin_end_, GS_TILE_NAME(__VA_ARGS__))},
-#include "mma.def"
-#undef GS_MMA
+#define GS_SHIPPED(name, ...) {GS_JOIN(gs_fatbin_, name), GS_JOIN(gs_fatbin_end_, name)},
+#include "shipped.def"
 };
 
 int gs_shipped_count(void) {
@@ -82,13 +66,16 @@ int gs_shipped_count(void) {
 }
 
 gs_kernel_t gs_shipped_at(int index) {
-  const tile_t *t = &tiles[index / INSTANCES];
+  gs_kernel_t k = tiles[index / INSTANCES];
   const instance_t *i = &instances[index % INSTANCES];
-  return (gs_kernel_t){GS_FAMILY_MMA, i->ab_type, i->d_type, i->transa, i->transb, t->stages,
-                       t->warps,      t->align,   t->bm,     t->bn,     t->bk};
+  k.ab_type = i->ab_type;
+  k.d_type = i->d_type;
+  k.transa = i->transa;
+  k.transb = i->transb;
+  return k;
 }
 
-_Static_assert(sizeof(gs_kernel_t) == 8 + 3 * sizeof(int16_t), "gs_kernel_t has padding: compare by field");
+_Static_assert(sizeof(gs_kernel_t) == 10 + 3 * sizeof(int16_t), "gs_kernel_t has padding: compare by field");
 
 int gs_shipped_find(const gs_kernel_t *k) {
   for (int i = 0; i < gs_shipped_count(); ++i) {
@@ -113,10 +100,14 @@ const void *gs_shipped_image(int image_index, size_t *size) {
 
 /* --- ids --- */
 int gs_kernel_format(char *buffer, size_t size, const gs_kernel_t *k) {
-  return snprintf(buffer, size, "%s_%s_%s_%s%s_%dx%dx%d_s%d_w%d%s", family_names[k->family],
-                  gs_type_names[k->ab_type], gs_type_names[k->d_type], gs_op_names[k->transa],
-                  gs_op_names[k->transb], k->bm, k->bn, k->bk, k->stages, k->warps,
-                  k->align == 2 ? "_v2" : "");
+  char tile[40];
+  if (k->family == GS_FAMILY_DIRECT)
+    snprintf(tile, sizeof tile, "%dx%d_u%d_w%d%s", k->bm, k->bn, k->stages, k->warps, k->swap ? "_sw" : "");
+  else
+    snprintf(tile, sizeof tile, "%dx%dx%d_s%d_w%d%s", k->bm, k->bn, k->bk, k->stages, k->warps,
+             k->align == 2 ? "_v2" : "");
+  return snprintf(buffer, size, "%s_%s_%s_%s%s_%s", family_names[k->family], gs_type_names[k->ab_type],
+                  gs_type_names[k->d_type], gs_op_names[k->transa], gs_op_names[k->transb], tile);
 }
 
 static bool family_computes(int ab_type, int d_type) {
@@ -125,29 +116,44 @@ static bool family_computes(int ab_type, int d_type) {
   return false;
 }
 
+/* The rest of an id, as far as it can be read: formatting it again shows whether that was all of it. */
+static bool parse_tile(const char *text, gs_kernel_t *k) {
+  int bm, bn, bk = 32, stages, warps, length = 0;
+  if (k->family == GS_FAMILY_DIRECT) {
+    if (sscanf(text, "%4dx%4d_u%2d_w%2d%n", &bm, &bn, &stages, &warps, &length) != 4) return false;
+    if (bm < 16 || bm > 64 || bn < 8 || bn > 64 || (bm & (bm - 1)) || (bn & (bn - 1))) return false;
+    if (stages < 1 || warps < 1 || warps > 32 || (warps & (warps - 1))) return false;
+    k->align = 16;
+    k->swap = text[length] != 0;
+    if (!k->swap && bn < 16) return false;
+  } else {
+    if (sscanf(text, "%4dx%4dx%4d_s%2d_w%2d%n", &bm, &bn, &bk, &stages, &warps, &length) != 5) return false;
+    if (bm < 16 || bm % 16 || bn < 16 || bn % 16 || bk < 32 || bk % 32) return false;
+    if (stages < 2 || warps < 1 || warps > 32) return false;
+    k->align = text[length] ? 2 : 16;
+  }
+  k->bm = (int16_t)bm, k->bn = (int16_t)bn, k->bk = (int16_t)bk;
+  k->stages = (uint8_t)stages, k->warps = (uint8_t)warps;
+  return true;
+}
+
 bool gs_kernel_parse(const char *id, gs_kernel_t *k) {
   char family[8], ab[8], d[8], transa[2], transb[2], again[GS_KERNEL_ID_MAX];
-  int bm, bn, bk, stages, warps, length = 0;
-  if (sscanf(id, "%7[a-z]_%7[a-z0-9]_%7[a-z0-9]_%1[nt]%1[nt]_%4dx%4dx%4d_s%2d_w%2d%n", family, ab, d, transa,
-             transb, &bm, &bn, &bk, &stages, &warps, &length) != 10)
+  int length = 0;
+  if (sscanf(id, "%7[a-z]_%7[a-z0-9]_%7[a-z0-9]_%1[nt]%1[nt]_%n", family, ab, d, transa, transb, &length) !=
+          5 ||
+      !length)
     return false;
   int family_index = gs_name_index(family, family_names, GS_FAMILY_COUNT);
   int ab_type = gs_name_index(ab, gs_type_names, GS_TYPE_COUNT);
   int d_type = gs_name_index(d, gs_type_names, GS_TYPE_COUNT);
   if (family_index < 0 || ab_type < 0 || d_type < 0 || !family_computes(ab_type, d_type)) return false;
-  if (bm < 16 || bm % 16 || bn < 16 || bn % 16 || bk < 32 || bk % 32 || stages < 2 || warps < 1 || warps > 32)
-    return false;
-  gs_kernel_t read = {(uint8_t)family_index,
-                      (uint8_t)ab_type,
-                      (uint8_t)d_type,
-                      *transa == 't' ? GS_OP_T : GS_OP_N,
-                      *transb == 't' ? GS_OP_T : GS_OP_N,
-                      (uint8_t)stages,
-                      (uint8_t)warps,
-                      id[length] ? 2 : 16,
-                      (int16_t)bm,
-                      (int16_t)bn,
-                      (int16_t)bk};
+  gs_kernel_t read = {.family = (uint8_t)family_index,
+                      .ab_type = (uint8_t)ab_type,
+                      .d_type = (uint8_t)d_type,
+                      .transa = *transa == 't' ? GS_OP_T : GS_OP_N,
+                      .transb = *transb == 't' ? GS_OP_T : GS_OP_N};
+  if (!parse_tile(id + length, &read)) return false;
   gs_kernel_format(again, sizeof again, &read);
   if (strcmp(again, id)) return false;
   *k = read;
@@ -157,9 +163,21 @@ bool gs_kernel_parse(const char *id, gs_kernel_t *k) {
 /* --- calls --- */
 #define SIZE_LIMIT (1 << 30) /* of m, n, k: tile origins stay within an int */
 #define TILE_LIMIT (1 << 21) /* of tiles, and of k-tiles times splits: what gs_quotient divides exactly */
+#define GRID_LIMIT 65535     /* of blocks along y and z */
 
+static int64_t tiles_m(const gs_kernel_t *k, const gs_gemm_t *g) {
+  return (g->m + k->bm - 1) / k->bm;
+}
+static int64_t tiles_n(const gs_kernel_t *k, const gs_gemm_t *g) {
+  return (g->n + k->bn - 1) / k->bn;
+}
 static int64_t tile_count(const gs_kernel_t *k, const gs_gemm_t *g) {
-  return (g->m + k->bm - 1) / k->bm * ((g->n + k->bn - 1) / k->bn);
+  return tiles_m(k, g) * tiles_n(k, g);
+}
+
+static bool fits_grid(const gs_kernel_t *k, const gs_gemm_t *g) {
+  if (k->family != GS_FAMILY_DIRECT) return tile_count(k, g) < TILE_LIMIT;
+  return tiles_n(k, g) * GS_DIRECT_SPLITS <= GRID_LIMIT && g->k / k->bk * GS_DIRECT_SPLITS < TILE_LIMIT;
 }
 
 /* cuBLAS answers these itself: nothing to compute, or an invalid argument. */
@@ -194,22 +212,36 @@ gs_reason_t gs_kernel_supports(const gs_kernel_t *k, const gs_gemm_t *g) {
   if (g->a_type != k->ab_type || g->d_type != k->d_type) return GS_REASON_KERNEL;
   if (op_of(g->transa) != k->transa || op_of(g->transb) != k->transb) return GS_REASON_KERNEL;
   if (g->d_type == GS_TYPE_F32 && g->k > GS_F32_DEPTH) return GS_REASON_KERNEL;
-  if (g->m > SIZE_LIMIT || g->n > SIZE_LIMIT || g->k > SIZE_LIMIT || g->batch > USHRT_MAX)
+  if (g->m > SIZE_LIMIT || g->n > SIZE_LIMIT || g->k > SIZE_LIMIT || g->batch > GRID_LIMIT)
     return GS_REASON_RANGE;
   if (g->lda > INT_MAX || g->ldb > INT_MAX || g->ldc > INT_MAX || g->ldd > INT_MAX) return GS_REASON_RANGE;
-  if (tile_count(k, g) >= TILE_LIMIT) return GS_REASON_RANGE;
+  if (!fits_grid(k, g)) return GS_REASON_RANGE;
   return aligned(k, g) ? GS_REASON_SERVED : GS_REASON_ALIGNMENT;
 }
 
+int gs_kernel_split_max(const gs_kernel_t *k, int sm) {
+  return k->family == GS_FAMILY_MMA ? GS_SPLIT_MAX : sm >= 90 ? GS_DIRECT_SPLITS : 1;
+}
+
 gs_launch_t gs_kernel_launch(const gs_kernel_t *k, const gs_gemm_t *g, int split_k) {
-  return (gs_launch_t){.grid = {(unsigned)tile_count(k, g), (unsigned)split_k, (unsigned)g->batch},
-                       .block = k->warps * 32u,
-                       .smem = (unsigned)GS_MMA_SMEM(k->bm, k->bn, k->bk, k->stages)};
+  gs_launch_t launch = {.grid = {(unsigned)tile_count(k, g), (unsigned)split_k, (unsigned)g->batch},
+                        .block = k->warps * 32u};
+  if (k->family == GS_FAMILY_DIRECT) {
+    launch.grid[0] = (unsigned)tiles_m(k, g);
+    launch.grid[1] *= (unsigned)tiles_n(k, g);
+    launch.cluster = (unsigned)split_k;
+    launch.smem = (unsigned)GS_DIRECT_SLICES(k->bm, k->bn, k->warps);
+    if (split_k > 1) launch.smem += (unsigned)GS_DIRECT_SUMS(k->bm, k->bn);
+  } else {
+    launch.smem = (unsigned)GS_MMA_SMEM(k->bm, k->bn, k->bk, k->stages);
+  }
+  return launch;
 }
 
 size_t gs_kernel_workspace(const gs_kernel_t *k, const gs_gemm_t *g, int split_k) {
   int64_t all = tile_count(k, g) * g->batch;
   if (split_k == 1) return 0;
+  if (k->family == GS_FAMILY_DIRECT) return split_k <= GS_DIRECT_SPLITS ? 0 : SIZE_MAX;
   if (all > GS_SPLIT_COUNTERS || split_k > GS_SPLIT_MAX) return SIZE_MAX;
   if ((g->k + k->bk - 1) / k->bk * split_k >= TILE_LIMIT) return SIZE_MAX;
   return GS_SPLIT_COUNTERS * sizeof(unsigned) +

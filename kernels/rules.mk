@@ -1,6 +1,6 @@
-# Kernels: one fatbin a line of mma.def (sm_80 and sm_90a machine code, compressed, no PTX), embedded in
-# registry.o; the FP64 reference; the kernels' source as C for the CPU (tests). Fatbins are the same for every
-# kind of host build, so they lie under build/ whatever BUILD is.
+# Kernels: one fatbin a line of mma.def and direct.def (sm_80 and sm_90a machine code, compressed, no PTX),
+# embedded in registry.o; the FP64 reference; the kernels' source as C for the CPU (tests). Fatbins are the same
+# for every kind of host build, so they lie under build/ whatever BUILD is.
 BUILD     ?= build
 CUDA_HOME ?= /usr/local/cuda
 NVCC      ?= $(CUDA_HOME)/bin/nvcc
@@ -9,19 +9,25 @@ CFLAGS    ?= -std=gnu11 -O2 -g -fPIC -Wall -Wextra -Werror
 DEPFLAGS  ?= -MMD -MP
 
 FATBINS   := build/kernels
-# "GS_MMA(128, 64, 32, 4, 4, 16)" -> 128x64x32_s4_w4; align 2 -> ..._v2
-MMA_TILES := $(shell sed -n 's/^GS_MMA( *\([0-9]*\), *\([0-9]*\), *\([0-9]*\), *\([0-9]*\), *\([0-9]*\), *\([0-9]*\)).*/\1x\2x\3_s\4_w\5_v\6/p' kernels/mma.def | sed 's/_v16$$//')
-MMA_FATBINS := $(MMA_TILES:%=$(FATBINS)/mma_%.fatbin)
+# "GS_MMA(128, 64, 32, 4, 4, 16)" -> mma_128x64x32_s4_w4; align 2 -> ..._v2
+# "GS_DIRECT(16, 8, 4, 8, 1)"     -> direct_16x8_u4_w8_sw; swap 0 -> without _sw
+SHIPPED := $(shell sed -n 's/^\(GS_[A-Z]*\)(\(.*\))$$/\1,\2/p' kernels/mma.def kernels/direct.def | tr -d ' ' | awk -F, '\
+  $$1 == "GS_MMA" { print "mma_" $$2 "x" $$3 "x" $$4 "_s" $$5 "_w" $$6 ($$7 == 2 ? "_v2" : "") } \
+  $$1 == "GS_DIRECT" { print "direct_" $$2 "x" $$3 "_u" $$4 "_w" $$5 ($$6 == 1 ? "_sw" : "") }')
+SHIPPED_FATBINS := $(SHIPPED:%=$(FATBINS)/%.fatbin)
 
 KERNEL_OBJS   := $(BUILD)/kernels/registry.o
 REF_OBJS      := $(BUILD)/kernels/gemm_ref.o
-EMULATED_OBJS := $(BUILD)/kernels/emulate.o $(MMA_TILES:%=$(BUILD)/kernels/emulated_%.o)
+EMULATED_OBJS := $(BUILD)/kernels/emulate.o $(SHIPPED:%=$(BUILD)/kernels/emulated_%.o)
 
-# The constants that gemm_mma.cuh wants, from a tile's name.
-tile_field = $(word $(2),$(subst x, ,$(subst _, ,$(1))))
-tile_flags = -DGS_TILE=$(1) -DGS_BM=$(call tile_field,$(1),1) -DGS_BN=$(call tile_field,$(1),2) \
-  -DGS_BK=$(call tile_field,$(1),3) -DGS_STAGES=$(patsubst s%,%,$(call tile_field,$(1),4)) \
-  -DGS_WARPS=$(patsubst w%,%,$(call tile_field,$(1),5)) -DGS_ALIGN=$(if $(filter %_v2,$(1)),2,16)
+# The constants that a family wants, from the name of a tile with its family: "mma 128 64 32 s4 w4".
+field = $(word $(2),$(subst x, ,$(subst _, ,$(1))))
+tile_flags = -DGS_TILE=$(patsubst $(call field,$(1),1)_%,%,$(1)) -DGS_BM=$(call field,$(1),2) \
+  -DGS_BN=$(call field,$(1),3) $(call $(call field,$(1),1)_flags,$(1))
+mma_flags = -DGS_BK=$(call field,$(1),4) -DGS_STAGES=$(patsubst s%,%,$(call field,$(1),5)) \
+  -DGS_WARPS=$(patsubst w%,%,$(call field,$(1),6)) -DGS_ALIGN=$(if $(filter %_v2,$(1)),2,16)
+direct_flags = -DGS_IS_DIRECT -DGS_STAGES=$(patsubst u%,%,$(call field,$(1),4)) \
+  -DGS_WARPS=$(patsubst w%,%,$(call field,$(1),5)) -DGS_SWAP=$(if $(filter %_sw,$(1)),1,0)
 
 NVCC_FLAGS := -std=c++17 -Iinclude --fatbin -gencode arch=compute_80,code=sm_80 \
   -gencode arch=compute_90a,code=sm_90a -Xptxas -v -Xfatbin -compress-all -Werror all-warnings
@@ -30,14 +36,16 @@ NVCC_FLAGS := -std=c++17 -Iinclude --fatbin -gencode arch=compute_80,code=sm_80 
 nvcc_fatbin = $(NVCC) $(NVCC_FLAGS) $(1) -MD -MP -MT $@ -MF $@.d -o $@.$$$$ $< \
   > $(@:.fatbin=.ptxas) 2>&1 && mv $@.$$$$ $@ || { cat $(@:.fatbin=.ptxas) >&2; rm -f $@.$$$$; exit 1; }
 
-$(FATBINS)/mma_%.fatbin: kernels/mma.cu kernels/rules.mk
-	@mkdir -p $(@D)
-	@echo "nvcc $@"
-	@$(call nvcc_fatbin,$(call tile_flags,$*))
-
+define family_rules
+$(FATBINS)/$(1)_%.fatbin: kernels/$(1).cu kernels/rules.mk
+	@mkdir -p $$(@D)
+	@echo "nvcc $$@"
+	@$$(call nvcc_fatbin,$$(call tile_flags,$(1)_$$*))
 # For check-sass where there is no cuobjdump.
-$(FATBINS)/mma_%.ptx: kernels/mma.cu kernels/*.cuh
-	$(NVCC) -std=c++17 -Iinclude -ptx -arch=compute_80 $(call tile_flags,$*) -o $@ $<
+$(FATBINS)/$(1)_%.ptx: kernels/$(1).cu kernels/*.cuh
+	$$(NVCC) -std=c++17 -Iinclude -ptx -arch=compute_80 $$(call tile_flags,$(1)_$$*) -o $$@ $$<
+endef
+$(foreach family,mma direct,$(eval $(call family_rules,$(family))))
 
 $(FATBINS)/gemm_ref.fatbin: kernels/gemm_ref.cu kernels/rules.mk
 	@mkdir -p $(@D)
@@ -47,13 +55,13 @@ $(FATBINS)/gemm_ref.fatbin: kernels/gemm_ref.cu kernels/rules.mk
 $(BUILD)/kernels/%.o: kernels/%.c
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) -Iinclude -Ikernels -DGS_FATBINS='"$(FATBINS)"' $(DEPFLAGS) -c -o $@ $<
-$(KERNEL_OBJS): $(MMA_FATBINS)
+$(KERNEL_OBJS): $(SHIPPED_FATBINS)
 $(REF_OBJS): $(FATBINS)/gemm_ref.fatbin
 
 # The kernels' own source as C: unit tests run it without a GPU.
 $(BUILD)/kernels/emulated_%.o: kernels/emulated.c
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS) -Iinclude -Ikernels -DGS_EMULATE $(call tile_flags,$*) $(DEPFLAGS) -c -o $@ $<
+	$(CC) $(CFLAGS) -Iinclude -Ikernels -DGS_EMULATE -DGS_NAME=$* $(call tile_flags,$*) $(DEPFLAGS) -c -o $@ $<
 $(BUILD)/tests/unit/unit: $(EMULATED_OBJS)
 
 # cuobjdump, and nvdisasm which it calls, are not in every toolkit; NVIDIA publishes them as Python packages.
@@ -65,10 +73,10 @@ build/tools/cuobjdump:
 
 ## check-sass: no spills, no stack frame, F32 accumulation in every shipped kernel
 .PHONY: check-sass
-check-sass: $(MMA_FATBINS)
-	@NVCC="$(NVCC)" CUDA_HOME="$(CUDA_HOME)" kernels/check_sass.sh $(MMA_FATBINS)
+check-sass: $(SHIPPED_FATBINS)
+	@NVCC="$(NVCC)" CUDA_HOME="$(CUDA_HOME)" kernels/check_sass.sh $(SHIPPED_FATBINS)
 
-KERNEL_DEPS := $(MMA_FATBINS:=.d) $(FATBINS)/gemm_ref.fatbin.d \
+KERNEL_DEPS := $(SHIPPED_FATBINS:=.d) $(FATBINS)/gemm_ref.fatbin.d \
   $(KERNEL_OBJS:.o=.d) $(REF_OBJS:.o=.d) $(EMULATED_OBJS:.o=.d)
 $(KERNEL_DEPS): ;
 -include $(KERNEL_DEPS)

@@ -1,13 +1,20 @@
-/* The name that a line of mma.def gives its tile, as a token and as text: 128x64x32_s4_w4. */
+/* The names that lines of mma.def and direct.def give their tiles, as tokens and as text: 128x64x32_s4_w4,
+ * 16x8_u4_w8_sw. */
 #ifndef GS_TILES_H
 #define GS_TILES_H
 
-#define GS_SUFFIX_16
-#define GS_SUFFIX_2 _v2
-#define GS_TILE_NAME(bm, bn, bk, stages, warps, align)                                                       \
-  GS_TILE_NAME_(bm, bn, bk, stages, warps, GS_SUFFIX_##align)
-#define GS_TILE_NAME_(bm, bn, bk, stages, warps, suffix)  GS_TILE_NAME__(bm, bn, bk, stages, warps, suffix)
-#define GS_TILE_NAME__(bm, bn, bk, stages, warps, suffix) bm##x##bn##x##bk##_s##stages##_w##warps##suffix
+#define GS_ALIGN_16
+#define GS_ALIGN_2 _v2
+#define GS_MMA_TILE(bm, bn, bk, stages, warps, align)                                                        \
+  GS_MMA_TILE_(bm, bn, bk, stages, warps, GS_ALIGN_##align)
+#define GS_MMA_TILE_(bm, bn, bk, stages, warps, suffix)  GS_MMA_TILE__(bm, bn, bk, stages, warps, suffix)
+#define GS_MMA_TILE__(bm, bn, bk, stages, warps, suffix) bm##x##bn##x##bk##_s##stages##_w##warps##suffix
+
+#define GS_SWAP_0
+#define GS_SWAP_1                                       _sw
+#define GS_DIRECT_TILE(bm, bn, stages, warps, swap)     GS_DIRECT_TILE_(bm, bn, stages, warps, GS_SWAP_##swap)
+#define GS_DIRECT_TILE_(bm, bn, stages, warps, suffix)  GS_DIRECT_TILE__(bm, bn, stages, warps, suffix)
+#define GS_DIRECT_TILE__(bm, bn, stages, warps, suffix) bm##x##bn##_u##stages##_w##warps##suffix
 
 #define GS_TEXT(text)  GS_TEXT_(text)
 #define GS_TEXT_(text) #text

@@ -40,6 +40,23 @@ typedef struct {
 /* Of device ordinal (as the driver counts them); GS_DRIVER when it cannot be asked. */
 gs_status_t gs_device_describe(int ordinal, gs_device_t *device);
 
+/* What cuLaunchKernelEx wants of a launch in clusters; attribute must live as long as config. */
+static inline void gs_launch_config(const gs_launch_t *launch, CUstream stream, CUlaunchConfig *config,
+                                    CUlaunchAttribute *attribute) {
+  *attribute = (CUlaunchAttribute){.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION,
+                                   .value.clusterDim = {1, launch->cluster, 1}};
+  *config = (CUlaunchConfig){.gridDimX = launch->grid[0],
+                             .gridDimY = launch->grid[1],
+                             .gridDimZ = launch->grid[2],
+                             .blockDimX = launch->block,
+                             .blockDimY = 1,
+                             .blockDimZ = 1,
+                             .sharedMemBytes = launch->smem,
+                             .hStream = stream,
+                             .attrs = attribute,
+                             .numAttrs = 1};
+}
+
 /* The driver's handle of a shipped kernel (index as gs_shipped_at), loaded on first use and made ready for
  * its shared memory on the device; NULL, once and for all, where the driver refuses. Thread-safe; lock-free
  * once loaded. The kernel runs in any context of any device that its cubin fits. */

@@ -115,6 +115,17 @@ static bool read_scalars(const gs_call_t *call, gs_params_t *p) {
   return p->alpha != 0;
 }
 
+static CUresult launch(CUkernel kernel, const gs_launch_t *to, CUstream stream, gs_params_t *p) {
+  void *arguments[] = {p};
+  if (to->cluster <= 1)
+    return gs_driver.cuLaunchKernel((CUfunction)kernel, to->grid[0], to->grid[1], to->grid[2], to->block, 1,
+                                    1, to->smem, stream, arguments, NULL);
+  CUlaunchConfig config;
+  CUlaunchAttribute attribute;
+  gs_launch_config(to, stream, &config, &attribute);
+  return gs_driver.cuLaunchKernelEx(&config, (CUfunction)kernel, arguments, NULL);
+}
+
 gs_reason_t gs_launch_row(gs_call_t *call, const gs_row_t *row, gs_row_state_t *state,
                           const gs_place_t *place) {
   gs_params_t p = {.a = call->at.a, .b = call->at.b, .c = call->at.c, .d = call->at.d, .bias = call->at.bias};
@@ -129,15 +140,14 @@ gs_reason_t gs_launch_row(gs_call_t *call, const gs_row_t *row, gs_row_state_t *
   if (gs_launch_overlaps(g, &at)) return GS_REASON_OVERLAP;
   CUkernel kernel = gs_device_kernel(state->shipped, place->device);
   if (!kernel) return GS_REASON_LOAD_FAILED;
-  if (row->split_k > 1) {
-    size_t bytes = gs_kernel_workspace(&row->kernel, g, row->split_k);
+  size_t bytes = gs_kernel_workspace(&row->kernel, g, row->split_k);
+  if (bytes) {
     gs_reason_t reason = gs_workspace(place->context, call->stream, bytes, &p.workspace);
     if (reason != GS_REASON_SERVED) return reason;
   }
   gs_kernel_params(g, row->split_k, row->raster, &p);
   gs_launch_t to = gs_kernel_launch(&row->kernel, g, row->split_k);
-  CUresult result = gs_driver.cuLaunchKernel((CUfunction)kernel, to.grid[0], to.grid[1], to.grid[2], to.block,
-                                             1, 1, to.smem, call->stream, (void *[]){&p}, NULL);
+  CUresult result = launch(kernel, &to, call->stream, &p);
   if (result == CUDA_SUCCESS) return GS_REASON_SERVED;
   if (!atomic_exchange(&state->retired, true)) {
     char id[GS_KERNEL_ID_MAX];

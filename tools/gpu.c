@@ -145,8 +145,14 @@ void gs_gpu_sync(gs_gpu_t *gpu) {
 }
 
 void gs_gpu_launch(gs_gpu_t *gpu, CUkernel kernel, const gs_launch_t *launch, void **arguments) {
-  TRY(gpu, cuLaunchKernel, (CUfunction)kernel, launch->grid[0], launch->grid[1], launch->grid[2],
-      launch->block, 1, 1, launch->smem, gpu->stream, arguments, NULL);
+  CUlaunchConfig config;
+  CUlaunchAttribute attribute;
+  gs_launch_config(launch, gpu->stream, &config, &attribute);
+  if (launch->cluster > 1)
+    TRY(gpu, cuLaunchKernelEx, &config, (CUfunction)kernel, arguments, NULL);
+  else
+    TRY(gpu, cuLaunchKernel, (CUfunction)kernel, launch->grid[0], launch->grid[1], launch->grid[2],
+        launch->block, 1, 1, launch->smem, gpu->stream, arguments, NULL);
 }
 
 static int attribute_of(const gs_gpu_t *gpu, CUkernel kernel, CUfunction_attribute attribute) {

@@ -1,11 +1,16 @@
-/* The model. A multiprocessor walks its share of blocks in waves; one k-tile of a block takes as long as the
+/* The model of family mma. A multiprocessor walks its share of blocks in waves; one k-tile of a block takes as long as the
  * slowest of
  *   arithmetic        bm * bn * bk multiply-adds, 1024 a clock (mma.sync, sm_80 and up)
  *   tile loads        (bm + bn) * bk elements through L2, 64 bytes a clock
  *   fragment loads    each warp re-reads its rows and columns from shared memory, 128 bytes a clock
  * shared by the blocks that run together, but never less than a load's latency over the k-tiles in flight.
  * The whole takes at least the time that all operands need from memory; splitting k adds the traffic of
- * partial sums. The constants are rough: the model only has to keep the best among the dozen it names. */
+ * partial sums.
+ * Family direct. The warps of a block take turns at chunks of 32 k, each with some in flight: a load's latency
+ * for the first of them, then its share of it for every further one, or what multiplying takes where that is
+ * more; the sums of all warps go through shared memory once, those of all blocks of a cluster once more. A
+ * multiprocessor takes in no more than its share of what the second-level cache gives.
+ * The constants are rough: the models only have to keep the best among the dozen they name. */
 #include "rank.h"
 
 #include <math.h>
@@ -20,6 +25,11 @@
 #define LAUNCH_US            1.5
 #define SPLIT_US             1.0  /* last arriver: counters, a second pass */
 #define MEMORY_SHARE         0.85 /* of the nominal bandwidth */
+
+#define DIRECT_CLOCKS     1200.0 /* of a block: to start, multiply the last chunk, reduce, store */
+#define DIRECT_LAUNCH_US  0.6
+#define DIRECT_CLUSTER_US 0.3
+#define DIRECT_MMA_CLOCKS 20.0 /* of one instruction of a warp, with what it needs around it */
 
 static const int splits[] = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64};
 #define SPLITS (int)(sizeof splits / sizeof *splits)
@@ -38,24 +48,47 @@ static double tile_clocks(const gs_kernel_t *k, double together) {
   return fmax(shared, alone);
 }
 
-static double predict(const gs_gpu_t *gpu, const gs_kernel_t *k, const gs_gemm_t *g, int split_k,
-                      int fitting) {
+static double mma_us(const gs_gpu_t *gpu, const gs_kernel_t *k, const gs_gemm_t *g, int split_k,
+                     int fitting) {
   double clocks_per_us = gpu->clock_khz * 1e-3;
   double tiles = ceil_div((double)g->m, k->bm) * ceil_div((double)g->n, k->bn) * g->batch;
   double k_tiles = ceil_div(ceil_div((double)g->k, k->bk), split_k);
   double blocks = ceil_div(tiles * split_k, gpu->device.sms); /* of one multiprocessor */
   double waves = ceil_div(blocks, fitting), together = fmin(blocks, fitting);
-  double compute_us = waves * (k_tiles * tile_clocks(k, together) + BLOCK_CLOCKS) / clocks_per_us;
+  double l2_bytes_per_us = L2_BYTES_PER_CLOCK / 2 * gpu->device.sms * clocks_per_us;
+  double partial_us =
+      split_k == 1 ? 0 : SPLIT_US + 8.0 * (double)g->m * (double)g->n * g->batch * split_k / l2_bytes_per_us;
+  return LAUNCH_US + partial_us + waves * (k_tiles * tile_clocks(k, together) + BLOCK_CLOCKS) / clocks_per_us;
+}
 
-  double ab = gs_type_bytes[k->ab_type], d = gs_type_bytes[k->d_type];
+static double direct_us(const gs_gpu_t *gpu, const gs_kernel_t *k, const gs_gemm_t *g, int split_k,
+                        int fitting) {
+  double clocks_per_us = gpu->clock_khz * 1e-3;
+  double tiles = ceil_div((double)g->m, k->bm) * ceil_div((double)g->n, k->bn) * g->batch;
+  double chunks = ceil_div(ceil_div((double)g->k, k->bk), split_k);
+  double blocks = ceil_div(tiles * split_k, gpu->device.sms);
+  double waves = ceil_div(blocks, fitting);
+  double of_warp = ceil_div(chunks, k->warps), behind = fmax(0, of_warp - k->stages);
+  double instructions = k->bm * k->bn / 64.0; /* of a chunk */
+  double chunk_clocks = fmax(LOAD_CLOCKS / k->stages, DIRECT_MMA_CLOCKS * instructions);
+  double alone = DIRECT_CLOCKS + LOAD_CLOCKS + behind * chunk_clocks +
+                 4.0 * k->bm * k->bn * k->warps / SMEM_BYTES_PER_CLOCK;
+  double bytes = (double)(k->bm + k->bn) * k->bk * gs_type_bytes[k->ab_type] * chunks * blocks;
+  double clocks = fmax(waves * alone, DIRECT_CLOCKS + LOAD_CLOCKS + bytes / L2_BYTES_PER_CLOCK);
+  return DIRECT_LAUNCH_US + (split_k > 1 ? DIRECT_CLUSTER_US : 0) + clocks / clocks_per_us;
+}
+
+/* Operands and result pass the memory once, whoever computes. */
+static double memory_us(const gs_gpu_t *gpu, const gs_gemm_t *g) {
+  double ab = gs_type_bytes[g->a_type], d = gs_type_bytes[g->d_type];
   double m = (double)g->m, n = (double)g->n, depth = (double)g->k;
   double bytes = g->batch * (m * depth * ab + depth * n * ab + m * n * d);
-  double memory_us = bytes / (MEMORY_SHARE * gpu->memory_bits / 4.0 * gpu->memory_khz * 1e-3);
-
-  double l2_bytes_per_us = L2_BYTES_PER_CLOCK / 2 * gpu->device.sms * clocks_per_us;
-  double partial_us = split_k == 1 ? 0 : SPLIT_US + 2 * 4 * m * n * g->batch * split_k / l2_bytes_per_us;
-  return LAUNCH_US + fmax(compute_us, memory_us) + partial_us;
+  return bytes / (MEMORY_SHARE * gpu->memory_bits / 4.0 * gpu->memory_khz * 1e-3);
 }
+
+typedef double gs_model_t(const gs_gpu_t *, const gs_kernel_t *, const gs_gemm_t *, int split_k, int fitting);
+static gs_model_t *const models[] = {[GS_FAMILY_MMA] = mma_us, [GS_FAMILY_DIRECT] = direct_us};
+_Static_assert(sizeof models / sizeof *models == GS_FAMILY_COUNT, "a family without a model");
 
 static void insert(gs_candidate_t *best, int *count, int limit, gs_candidate_t candidate) {
   if (*count == limit && best[limit - 1].us <= candidate.us) return;
@@ -67,6 +100,7 @@ static void insert(gs_candidate_t *best, int *count, int limit, gs_candidate_t c
 int gs_rank(gs_gpu_t *gpu, const gs_gemm_t *g, int split_max, size_t workspace_max, gs_candidate_t *best,
             int limit) {
   int count = 0;
+  double least_us = memory_us(gpu, g);
   for (int index = 0; index < gs_shipped_count(); index++) {
     gs_kernel_t k = gs_shipped_at(index);
     if (gs_kernel_supports(&k, g) != GS_REASON_SERVED) continue;
@@ -74,10 +108,12 @@ int gs_rank(gs_gpu_t *gpu, const gs_gemm_t *g, int split_max, size_t workspace_m
     gs_launch_t launch = gs_kernel_launch(&k, g, 1);
     int fitting = handle ? gs_gpu_needs(gpu, handle, &launch).blocks_per_sm : 0;
     if (fitting < 1) continue;
-    for (int s = 0; s < SPLITS && splits[s] <= split_max; s++) {
+    int most = split_max < gs_kernel_split_max(&k, gpu->device.sm) ? split_max
+                                                                   : gs_kernel_split_max(&k, gpu->device.sm);
+    for (int s = 0; s < SPLITS && splits[s] <= most; s++) {
       if (s && (splits[s] * 2 * k.bk > g->k || gs_kernel_workspace(&k, g, splits[s]) > workspace_max)) break;
-      insert(best, &count, limit,
-             (gs_candidate_t){index, splits[s], predict(gpu, &k, g, splits[s], fitting)});
+      double us = models[k.family](gpu, &k, g, splits[s], fitting);
+      insert(best, &count, limit, (gs_candidate_t){index, splits[s], hypot(us, least_us)});
     }
   }
   return count;

@@ -192,9 +192,12 @@ static CUresult check_launch(const struct CUkern_st *kernel, const sim_launch_t 
   gs_launch_t want = gs_kernel_launch(&kernel->kernel, &gemm, p->split_k);
   if (memcmp(want.grid, launch->grid, sizeof want.grid) || want.smem != launch->smem)
     return CUDA_ERROR_INVALID_VALUE;
+  if ((want.cluster > 1 ? want.cluster : 0) != launch->cluster) return CUDA_ERROR_INVALID_CLUSTER_SIZE;
   if (want.block != launch->block[0] || launch->block[1] != 1 || launch->block[2] != 1)
     return CUDA_ERROR_INVALID_VALUE;
-  if (p->split_k < 1 || (p->split_k > 1 && !p->workspace) || p->raster < 1) return CUDA_ERROR_INVALID_VALUE;
+  if (p->split_k < 1 || p->raster < 1) return CUDA_ERROR_INVALID_VALUE;
+  if (gs_kernel_workspace(&kernel->kernel, &gemm, p->split_k) && !p->workspace)
+    return CUDA_ERROR_INVALID_VALUE;
   return is_aligned(&kernel->kernel, p) ? CUDA_SUCCESS : CUDA_ERROR_MISALIGNED_ADDRESS;
 }
 
@@ -213,27 +216,52 @@ static CUresult launch_kernel(struct CUkern_st *kernel, const sim_launch_t *laun
   work_t work = {.product = product_of_kernel(&k, p, launch->grid[2])};
   if (kernel->is_reference) {
     work.product.d_type = CUDA_R_64F;
-  } else if (p->split_k > 1) {
+  } else {
     gs_gemm_t gemm = gemm_of(launch, p);
-    work.counters = p->workspace;
     work.workspace_bytes = gs_kernel_workspace(&k, &gemm, p->split_k);
+    if (work.workspace_bytes) work.counters = p->workspace;
   }
   return product_known(&work.product) ? sim_enqueue(stream, compute, &work, sizeof work)
                                       : CUDA_ERROR_INVALID_VALUE;
+}
+
+static CUresult enter_launch(CUfunction function, sim_launch_t launch, void **params, void **extra) {
+  DRIVER_TRY(driver_ready_with_context());
+  struct CUkern_st *kernel = (struct CUkern_st *)function;
+  if (!kernel) return CUDA_ERROR_INVALID_HANDLE;
+  if (!params || extra) return CUDA_ERROR_INVALID_VALUE;
+  last_launch = launch;
+  memcpy(last_launch.id, kernel->id, sizeof kernel->id);
+  memcpy(last_launch.params, params[0], sizeof(gs_params_t));
+  launched = true;
+  return launch_kernel(kernel, &last_launch, launch.stream, params);
 }
 
 SIM_EXPORT CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
                                    unsigned block_x, unsigned block_y, unsigned block_z, unsigned smem,
                                    CUstream stream, void **params, void **extra) {
   SIM_ENTER(function, grid_x, grid_y, grid_z, block_x, block_y, block_z, smem, stream, params, extra);
-  DRIVER_TRY(driver_ready_with_context());
-  struct CUkern_st *kernel = (struct CUkern_st *)function;
-  if (!kernel) return CUDA_ERROR_INVALID_HANDLE;
-  if (!params || extra) return CUDA_ERROR_INVALID_VALUE;
-  last_launch = (sim_launch_t){
+  sim_launch_t launch = {
       .grid = {grid_x, grid_y, grid_z}, .block = {block_x, block_y, block_z}, .smem = smem, .stream = stream};
-  memcpy(last_launch.id, kernel->id, sizeof kernel->id);
-  memcpy(last_launch.params, params[0], sizeof(gs_params_t));
-  launched = true;
-  return launch_kernel(kernel, &last_launch, stream, params);
+  return enter_launch(function, launch, params, extra);
+}
+
+/* The only attribute that is known here is a cluster along y. */
+SIM_EXPORT CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, void **params,
+                                     void **extra) {
+  SIM_ENTER(config, function, params, extra);
+  if (!config) return CUDA_ERROR_INVALID_VALUE;
+  sim_launch_t launch = {.grid = {config->gridDimX, config->gridDimY, config->gridDimZ},
+                         .block = {config->blockDimX, config->blockDimY, config->blockDimZ},
+                         .smem = config->sharedMemBytes,
+                         .stream = config->hStream};
+  for (unsigned i = 0; i < config->numAttrs; i++) {
+    const CUlaunchAttribute *attribute = &config->attrs[i];
+    if (attribute->id != CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION) return CUDA_ERROR_NOT_SUPPORTED;
+    if (attribute->value.clusterDim.x != 1 || attribute->value.clusterDim.z != 1)
+      return CUDA_ERROR_INVALID_CLUSTER_SIZE;
+    launch.cluster = attribute->value.clusterDim.y;
+    if (!launch.cluster || launch.grid[1] % launch.cluster) return CUDA_ERROR_INVALID_CLUSTER_SIZE;
+  }
+  return enter_launch(function, launch, params, extra);
 }

@@ -18,10 +18,11 @@ typedef struct {
   uint64_t args[SIM_ARGS]; /* as sent: pointers and enums as numbers, integers sign-extended */
 } sim_call_t;
 
-/* What cuLaunchKernel was last given, the parameters' bytes included. */
+/* What cuLaunchKernel or cuLaunchKernelEx was last given, the parameters' bytes included. */
 typedef struct {
   char id[64];
   unsigned grid[3], block[3], smem;
+  unsigned cluster; /* blocks along y; 0: no cluster */
   void *stream;
   unsigned char params[160]; /* a gs_params_t */
 } sim_launch_t;

@@ -31,6 +31,15 @@ Test(kernel, ids_spell_the_fields) {
   cr_assert(k.bm == 64 && k.bn == 32 && k.bk == 64 && k.stages == 3 && k.warps == 2 && k.align == 2);
 }
 
+Test(kernel, ids_of_the_direct_family_spell_their_fields) {
+  gs_kernel_t k;
+  cr_assert(gs_kernel_parse("direct_f16_f32_tt_32x8_u4_w2_sw", &k));
+  cr_assert(k.family == GS_FAMILY_DIRECT && k.ab_type == GS_TYPE_F16 && k.d_type == GS_TYPE_F32);
+  cr_assert(k.transa == GS_OP_T && k.transb == GS_OP_T && k.align == 16);
+  cr_assert(k.bm == 32 && k.bn == 8 && k.bk == 32 && k.stages == 4 && k.warps == 2 && k.swap == 1);
+  cr_assert(gs_kernel_parse("direct_f16_f16_tn_32x16_u1_w1", &k) && k.swap == 0);
+}
+
 Test(kernel, malformed_ids_are_refused) {
   static const char *const ids[] = {"",
                                     "mma",
@@ -57,7 +66,18 @@ Test(kernel, malformed_ids_are_refused) {
                                     "mma_f16_f16_t_128x64x32_s4_w4",
                                     "mmm_f16_f16_tn_128x64x32_s4_w4",
                                     "MMA_f16_f16_tn_128x64x32_s4_w4",
-                                    "mma_f16_f16_tn_128 x64x32_s4_w4"};
+                                    "mma_f16_f16_tn_128 x64x32_s4_w4",
+                                    "mma_f16_f16_tn_16x16_u4_w4",
+                                    "direct_f16_f16_tn_",
+                                    "direct_f16_f16_tn_64x64x32_s4_w4",
+                                    "direct_f16_f16_tn_16x16_u4_w4_",
+                                    "direct_f16_f16_tn_16x16_u4_w4_swx",
+                                    "direct_f16_f16_tn_16x8_u4_w4",
+                                    "direct_f16_f16_tn_24x16_u4_w4",
+                                    "direct_f16_f16_tn_128x16_u4_w4",
+                                    "direct_f16_f16_tn_16x16_u0_w4",
+                                    "direct_f16_f16_tn_16x16_u4_w3",
+                                    "direct_f16_f16_tn_ 16x16_u4_w4"};
   gs_kernel_t k;
   for (size_t i = 0; i < sizeof ids / sizeof *ids; ++i)
     cr_assert_not(gs_kernel_parse(ids[i], &k), "'%s'", ids[i]);
@@ -185,6 +205,34 @@ Test(kernel, launch_covers_the_result) {
   cr_assert_eq(gs_kernel_workspace(&k, &g, GS_SPLIT_MAX + 1), SIZE_MAX);
   g.batch = 2000;
   cr_assert_eq(gs_kernel_workspace(&k, &g, 2), SIZE_MAX);
+}
+
+Test(kernel, clusters_split_k_without_a_workspace) {
+  gs_kernel_t k = kernel_of("direct_f16_f16_tn_32x16_u4_w4"),
+              mma = kernel_of("mma_f16_f16_tn_64x32x64_s4_w4");
+  gs_gemm_t g = plain_call(); /* 100 x 60 */
+  g.batch = 3;
+  gs_launch_t l = gs_kernel_launch(&k, &g, 5);
+  cr_assert(l.grid[0] == 4 && l.grid[1] == 4 * 5 && l.grid[2] == 3 && l.block == 128 && l.cluster == 5);
+  cr_assert_eq(l.smem, 4u * 32 * 16 * 4 + GS_DIRECT_SUMS(32, 16));
+  cr_assert_eq(gs_kernel_launch(&k, &g, 1).smem, 4u * 32 * 16 * 4);
+  cr_assert_eq(gs_kernel_workspace(&k, &g, 8), (size_t)0);
+  cr_assert_eq(gs_kernel_workspace(&k, &g, 9), SIZE_MAX);
+  cr_assert(gs_kernel_split_max(&k, 80) == 1 && gs_kernel_split_max(&k, 89) == 1);
+  cr_assert_eq(gs_kernel_split_max(&k, 90), GS_DIRECT_SPLITS);
+  cr_assert_eq(gs_kernel_split_max(&mma, 80), GS_SPLIT_MAX);
+  g.n = 1 << 20; /* more blocks along y than a grid has */
+  g.batch = 1;
+  cr_assert_eq(gs_kernel_supports(&k, &g), GS_REASON_RANGE);
+}
+
+Test(kernel, direct_kernels_need_no_more_shared_memory_than_every_block_has) {
+  gs_gemm_t g = plain_call();
+  for (int i = 0; i < gs_shipped_count(); ++i) {
+    gs_kernel_t k = gs_shipped_at(i);
+    if (k.family == GS_FAMILY_DIRECT)
+      for (int s = 1; s <= GS_DIRECT_SPLITS; ++s) cr_assert_leq(gs_kernel_launch(&k, &g, s).smem, 48u << 10);
+  }
 }
 
 /* --- the tile in shared memory --- */

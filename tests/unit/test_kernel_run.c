@@ -241,7 +241,7 @@ Test(kernel_run, computes_every_layout, .timeout = 600) {
     for (size_t n = 0; n < sizeof shapes / sizeof *shapes; ++n) {
       const int *tiles = shapes[n].tiles;
       case_t c = sized(&shapes[n].c, &k, tiles[0], tiles[1], tiles[2]);
-      if (c.k == 0) c.k = 2 * k.stages * k.bk;
+      if (c.k == 0) c.k = 2 * k.stages * k.bk * (k.family == GS_FAMILY_DIRECT ? k.warps : 1);
       if (k.align == 2 || !c.offset) check(&k, &c);
     }
   }
@@ -263,6 +263,18 @@ Test(kernel_run, computes_every_type_and_argument, .timeout = 600) {
   for (int i = 0; i < gs_shipped_count(); ++i) {
     gs_kernel_t k = gs_shipped_at(i);
     for (int n = 0; n < 2; ++n) check(&k, &arguments[(i / 16 * 2 + i + n) % cases]);
+  }
+}
+
+/* Every split of k that a cluster can make, in kernels whose warps share k already. */
+Test(kernel_run, clusters_add_up, .timeout = 600) {
+  for (int i = 0, direct = 0; i < gs_shipped_count(); ++i) {
+    gs_kernel_t k = gs_shipped_at(i);
+    if (k.family != GS_FAMILY_DIRECT || k.ab_type != GS_TYPE_BF16 || k.d_type != GS_TYPE_F32) continue;
+    int split_k = 2 + direct++ % 7;
+    case_t c = {"clusters", 37,    21, 40 + 32 * k.warps * split_k, 0, 0, 1, split_k, 1, E(BIAS), 0.5f,
+                1,          false, 1};
+    check(&k, &c);
   }
 }
 
