@@ -87,11 +87,11 @@ uint64_t gs_gemm_hash(const gs_gemm_t *g) {
   INT(ldc)                                                                                                   \
   INT(ldd)                                                                                                   \
   NAME(a_type, gs_type_names, GS_TYPE_COUNT)                                                                 \
-  NAME(b_type, gs_type_names, GS_TYPE_COUNT) NAME(c_type, gs_type_names, GS_TYPE_COUNT)                      \
-      NAME(d_type, gs_type_names, GS_TYPE_COUNT) NAME(compute, gs_compute_names, GS_COMPUTE_COUNT)           \
-          NAME(epilogue, gs_epilogue_names, GS_EPILOGUE_COUNT)                                               \
-              NAME(batch_kind, gs_batch_names, GS_BATCH_COUNT) INT(batch) INT(stride_a) INT(stride_b)        \
-                  INT(stride_c) INT(stride_d) INT(align)
+  NAME(b_type, gs_type_names, GS_TYPE_COUNT)                                                                 \
+  NAME(c_type, gs_type_names, GS_TYPE_COUNT) NAME(d_type, gs_type_names, GS_TYPE_COUNT)                      \
+      NAME(compute, gs_compute_names, GS_COMPUTE_COUNT) NAME(epilogue, gs_epilogue_names, GS_EPILOGUE_COUNT) \
+          NAME(batch_kind, gs_batch_names, GS_BATCH_COUNT) INT(batch) INT(stride_a) INT(stride_b)            \
+              INT(stride_c) INT(stride_d) INT(align)
 
 int gs_gemm_format(char *buffer, size_t size, const gs_gemm_t *g) {
 #define NAME(member, names, count) "%s\t"

@@ -25,7 +25,8 @@
 GS_HALF_PROTOTYPES(, int)
 GS_HALF_PROTOTYPES(_64, int64_t)
 
-#if CUBLAS_VERSION < 120500 /* hooked all the same: the program may bring a newer library than our toolkit   \
+#if CUBLAS_VERSION <                                                                                         \
+    120500 /* hooked all the same: the program may bring a newer library than our toolkit   \
                              */
 #define GS_GROUPED_PROTOTYPE(suffix, INT)                                                                    \
   cublasStatus_t cublasGemmGroupedBatchedEx##suffix(                                                         \
