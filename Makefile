@@ -117,6 +117,7 @@ deps:
 
 # Everything is made by a second make, because the first one may have installed what the makefile looks for.
 GPU_HERE := $(shell nvidia-smi -L 2>/dev/null | head -1)
+GPU_PATHS := LD_LIBRARY_PATH=$(CUDA_HOME)/lib64:$$LD_LIBRARY_PATH
 SIM_PATHS := LD_LIBRARY_PATH=$(BUILD)/sim/cuda13:$(BUILD)/sim/driver
 ## demo: install what is missing, build, run a program under gemmshim: on the GPU, else on CPU stand-ins
 .PHONY: demo
@@ -124,8 +125,11 @@ demo: deps
 	@$(MAKE) --no-print-directory all sim
 ifneq ($(GPU_HERE),)
 	@echo "demo: on $(GPU_HERE)"
-	$(CLI) verify --quick
-	$(CLI) run -o $(BUILD)/demo.calls -- $(BUILD)/sim/demo
+	$(GPU_PATHS) $(CLI) run -o $(BUILD)/demo.calls -- $(BUILD)/sim/demo
+	$(GPU_PATHS) $(CLI) tune -o $(BUILD)/demo.table --again $(BUILD)/demo.calls
+	@if [ -s $(BUILD)/demo.table ]; then \
+	  $(GPU_PATHS) $(CLI) run --table $(BUILD)/demo.table -o $(BUILD)/demo.calls -- $(BUILD)/sim/demo; \
+	else echo "demo: no kernel won here, so nothing is served"; fi
 else
 	@echo "demo: no GPU here: CPU stand-ins (tests/sim) compute what cuBLAS and the kernels would"
 	$(SIM_PATHS) $(CLI) run --table tests/sim/sim.table -o $(BUILD)/demo.calls -- $(BUILD)/sim/demo
