@@ -33,34 +33,21 @@ int gs_name_index(const char *text, const char *const *names, int count) {
 }
 
 /* Position of a cuBLAS value in its list; switches, because this runs on every call. */
-#define X(name, text, value, ...)                                                                            \
-  case value:                                                                                                \
-    return LIST(name);
-#define LIST(name) GS_TYPE_##name
-gs_type_t gs_type_of_cuda(int value) {
-  switch (value) { GS_TYPES(X) }
-  return GS_TYPE_OTHER;
-}
-#undef LIST
-#define LIST(name) GS_COMPUTE_##name
-gs_compute_t gs_compute_of_cublas(int value) {
-  switch (value) { GS_COMPUTES(X) }
-  return GS_COMPUTE_OTHER;
-}
-#undef LIST
-#define LIST(name) GS_EPILOGUE_##name
-gs_epilogue_t gs_epilogue_of_cublas(int value) {
-  switch (value) { GS_EPILOGUES(X) }
-  return GS_EPILOGUE_OTHER;
-}
-#undef LIST
-#define LIST(name) GS_OP_##name
-gs_op_t gs_op_of_cublas(int value) {
-  switch (value) { GS_OPS(X) }
-  return GS_OP_OTHER;
-}
-#undef LIST
-#undef X
+/* clang-format off */
+#define OF_VALUE(function, type, prefix, LIST)                                                               \
+  type function(int value) {                                                                                 \
+    switch (value) { LIST(CASE_##prefix) }                                                                   \
+    return GS_##prefix##_OTHER;                                                                              \
+  }
+#define CASE_TYPE(name, text, value, ...) case value: return GS_TYPE_##name;
+#define CASE_COMPUTE(name, text, value)   case value: return GS_COMPUTE_##name;
+#define CASE_EPILOGUE(name, text, value)  case value: return GS_EPILOGUE_##name;
+#define CASE_OP(name, text, value)        case value: return GS_OP_##name;
+OF_VALUE(gs_type_of_cuda, gs_type_t, TYPE, GS_TYPES)
+OF_VALUE(gs_compute_of_cublas, gs_compute_t, COMPUTE, GS_COMPUTES)
+OF_VALUE(gs_epilogue_of_cublas, gs_epilogue_t, EPILOGUE, GS_EPILOGUES)
+OF_VALUE(gs_op_of_cublas, gs_op_t, OP, GS_OPS)
+/* clang-format on */
 
 uint8_t gs_align_of(const gs_operands_t *o) {
   uintptr_t bits =
@@ -88,10 +75,11 @@ uint64_t gs_gemm_hash(const gs_gemm_t *g) {
   INT(ldd)                                                                                                   \
   NAME(a_type, gs_type_names, GS_TYPE_COUNT)                                                                 \
   NAME(b_type, gs_type_names, GS_TYPE_COUNT)                                                                 \
-  NAME(c_type, gs_type_names, GS_TYPE_COUNT) NAME(d_type, gs_type_names, GS_TYPE_COUNT)                      \
-      NAME(compute, gs_compute_names, GS_COMPUTE_COUNT) NAME(epilogue, gs_epilogue_names, GS_EPILOGUE_COUNT) \
-          NAME(batch_kind, gs_batch_names, GS_BATCH_COUNT) INT(batch) INT(stride_a) INT(stride_b)            \
-              INT(stride_c) INT(stride_d) INT(align)
+  NAME(c_type, gs_type_names, GS_TYPE_COUNT)                                                                 \
+  NAME(d_type, gs_type_names, GS_TYPE_COUNT)                                                                 \
+  NAME(compute, gs_compute_names, GS_COMPUTE_COUNT) NAME(epilogue, gs_epilogue_names, GS_EPILOGUE_COUNT)     \
+      NAME(batch_kind, gs_batch_names, GS_BATCH_COUNT) INT(batch) INT(stride_a) INT(stride_b) INT(stride_c)  \
+          INT(stride_d) INT(align)
 
 int gs_gemm_format(char *buffer, size_t size, const gs_gemm_t *g) {
 #define NAME(member, names, count) "%s\t"
