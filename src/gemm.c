@@ -61,25 +61,22 @@ uint64_t gs_gemm_hash(const gs_gemm_t *g) {
   return gs_hash_words(words, sizeof words / sizeof *words);
 }
 
-/* The fields of a .calls line, in order: FIELD_NAME(member, names, count) or FIELD_INT(member, type). */
+/* The fields of a .calls line, in order: NAME(member, names, count) or INT(member). */
+/* clang-format off */
 #define GS_GEMM_FIELD_LIST(NAME, INT)                                                                        \
   NAME(entry, gs_entry_names, GS_ENTRY_COUNT)                                                                \
   NAME(transa, gs_op_names, GS_OP_COUNT)                                                                     \
   NAME(transb, gs_op_names, GS_OP_COUNT)                                                                     \
-  INT(m)                                                                                                     \
-  INT(n)                                                                                                     \
-  INT(k)                                                                                                     \
-  INT(lda)                                                                                                   \
-  INT(ldb)                                                                                                   \
-  INT(ldc)                                                                                                   \
-  INT(ldd)                                                                                                   \
+  INT(m) INT(n) INT(k) INT(lda) INT(ldb) INT(ldc) INT(ldd)                                                   \
   NAME(a_type, gs_type_names, GS_TYPE_COUNT)                                                                 \
   NAME(b_type, gs_type_names, GS_TYPE_COUNT)                                                                 \
   NAME(c_type, gs_type_names, GS_TYPE_COUNT)                                                                 \
   NAME(d_type, gs_type_names, GS_TYPE_COUNT)                                                                 \
-  NAME(compute, gs_compute_names, GS_COMPUTE_COUNT) NAME(epilogue, gs_epilogue_names, GS_EPILOGUE_COUNT)     \
-      NAME(batch_kind, gs_batch_names, GS_BATCH_COUNT) INT(batch) INT(stride_a) INT(stride_b) INT(stride_c)  \
-          INT(stride_d) INT(align)
+  NAME(compute, gs_compute_names, GS_COMPUTE_COUNT)                                                          \
+  NAME(epilogue, gs_epilogue_names, GS_EPILOGUE_COUNT)                                                       \
+  NAME(batch_kind, gs_batch_names, GS_BATCH_COUNT)                                                           \
+  INT(batch) INT(stride_a) INT(stride_b) INT(stride_c) INT(stride_d) INT(align)
+/* clang-format on */
 
 int gs_gemm_format(char *buffer, size_t size, const gs_gemm_t *g) {
 #define NAME(member, names, count) "%s\t"
