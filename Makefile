@@ -102,7 +102,7 @@ list:
 	@sed -n 's/^## \([a-z-]*\): /\1\t/p' $(MAKEFILE_LIST) | sort -u | awk -F'\t' '{ printf "  %-16s %s\n", $$1, $$2 }'
 
 # ---- what to type ----
-PACKAGES := gcc make libcriterion-dev uthash-dev libcjson-dev gnuplot-nox clang-format cppcheck binutils python3-pip
+PACKAGES := gcc make libcriterion-dev uthash-dev libcjson-dev gnuplot-nox clang-format binutils python3-pip
 ## deps: install what is missing from Debian, and say which CUDA toolkit was found
 .PHONY: deps
 deps:
@@ -132,7 +132,7 @@ ifneq ($(GPU_HERE),)
 	else echo "demo: no kernel won here, so nothing is served"; fi
 else
 	@echo "demo: no GPU here: CPU stand-ins (tests/sim) compute what cuBLAS and the kernels would"
-	$(SIM_PATHS) $(CLI) run --table tests/sim/sim.table -o $(BUILD)/demo.calls -- $(BUILD)/sim/demo
+	$(SIM_PATHS) $(CLI) run --sample 1 --table tests/sim/sim.table -o $(BUILD)/demo.calls -- $(BUILD)/sim/demo
 endif
 	$(CLI) report $(BUILD)/demo.calls
 
