@@ -90,6 +90,9 @@ typedef enum { GS_OPS(X) GS_OP_COUNT } gs_op_t;
 #define X(name, ...) GS_ENTRY_##name,
 typedef enum { GS_ENTRIES(X) GS_ENTRY_COUNT } gs_entry_t;
 #undef X
+#define X(name, ...) +1
+enum { GS_ENTRY_SERVED_COUNT = 0 GS_ENTRIES_SERVED(X) }; /* the served ones come first */
+#undef X
 
 /* How several products come in one call. */
 #define GS_BATCHES(X) X(SINGLE, "single") X(STRIDED, "strided") X(ARRAY, "array") X(GROUPED, "grouped")

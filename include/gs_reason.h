@@ -5,7 +5,7 @@
 /* name, text, explanation for people */
 #define GS_REASONS(X)                                                                                        \
   X(SERVED, "served", "our kernel computed it")                                                              \
-  X(OFF, "off", "GEMMSHIM_OFF is set")                                                                       \
+  X(OFF, "off", "serving is switched off (GEMMSHIM_SERVE=0)")                                                \
   X(NOT_READY, "not_ready", "no CUDA driver with library loading (12.0 or newer) in this process")           \
   X(NO_TABLE, "no_table", "no table of tuned kernels fits this GPU")                                         \
   X(NO_ROW, "no_row", "the table has no row for this shape: run gemmshim tune")                              \

@@ -22,7 +22,7 @@
 typedef struct {
   gs_table_t *table;
   gs_row_state_t *rows;
-  char gpu[64], source[256];
+  char source[256];
 } gs_loaded_table_t;
 
 /* What was decided for one shape, once: per table its row, and why it may not serve. */
@@ -73,24 +73,26 @@ static bool add_table(const gs_device_t *device) {
     loaded->rows[i].skipped = !selected(row);
   }
   loaded->table = choice.table;
-  memcpy(loaded->gpu, device->name, sizeof loaded->gpu);
   memcpy(loaded->source, choice.source, sizeof loaded->source);
   table_count++;
   return true;
 }
 
-/* One table a GPU model, shared by the devices of that model. */
+/* One table a GPU model, chosen for the first device of that model. */
 static void read_tables(const gs_real_t *real) {
   int count = 0;
+  gs_device_t devices[GS_DEVICES_MAX];
   gs_driver.cuDeviceGetCount(&count);
   for (int i = 0; i < count && i < GS_DEVICES_MAX; i++) {
-    gs_device_t device;
-    if (gs_device_describe(i, &device) != GS_OK) continue;
-    for (int t = 0; t < table_count; t++)
-      if (strcmp(tables[t].gpu, device.name) == 0) table_of_device[i] = (int8_t)t;
-    if (table_of_device[i] < 0 && add_table(&device)) table_of_device[i] = (int8_t)(table_count - 1);
-    if (i == 0) gs_histogram_describe(device.name, table_count ? tables[0].source : NULL, real->version);
+    int same = 0;
+    if (gs_device_describe(i, &devices[i]) != GS_OK) devices[i].name[0] = '\0';
+    while (strcmp(devices[same].name, devices[i].name) != 0) same++;
+    if (same < i)
+      table_of_device[i] = table_of_device[same];
+    else if (devices[i].name[0] && add_table(&devices[i]))
+      table_of_device[i] = (int8_t)(table_count - 1);
   }
+  if (count > 0) gs_histogram_describe(devices[0].name, table_count ? tables[0].source : NULL, real->version);
 }
 
 static void get_ready(const gs_real_t *real) {
@@ -119,6 +121,7 @@ static gs_row_state_t *state_of_row(int t, const gs_row_t *row) {
 /* Why no row could ever serve g; NO_ROW where tuning might find one. */
 static gs_reason_t without_row(const gs_gemm_t *g) {
   gs_reason_t best = GS_REASON_TYPE;
+  if (g->entry >= GS_ENTRY_SERVED_COUNT) return GS_REASON_ENTRY;
   for (int i = 0; i < gs_shipped_count(); i++) {
     gs_kernel_t kernel = gs_shipped_at(i);
     gs_reason_t reason = gs_kernel_supports(&kernel, g);
@@ -136,8 +139,8 @@ static gs_reason_t judge_row(int t, const gs_row_t *row, const gs_gemm_t *g, con
                                                                              : GS_REASON_UNPROVEN;
 }
 
-static void make_plan(gs_plan_t *plan, const gs_gemm_t *g, const gs_real_t *real) {
-  gs_reason_t no_row = g->entry >= GS_ENTRY_SGEMM ? GS_REASON_ENTRY : without_row(g);
+/* no_row: what to say of a table without a row for g. */
+static void make_plan(gs_plan_t *plan, const gs_gemm_t *g, const gs_real_t *real, gs_reason_t no_row) {
   plan->reason[0] = (uint8_t)no_row;
   plan->real = real;
   for (int t = 0; t < table_count; t++) {
@@ -153,7 +156,7 @@ static gs_plan_t *plan_of(const gs_call_t *call) {
   gs_plan_t *plan = &plans[call->slot];
   if (atomic_load_explicit(&plan->made, memory_order_acquire)) return plan;
   pthread_mutex_lock(&lock);
-  if (!atomic_load(&plan->made)) make_plan(plan, &call->gemm, call->real);
+  if (!atomic_load(&plan->made)) make_plan(plan, &call->gemm, call->real, without_row(&call->gemm));
   pthread_mutex_unlock(&lock);
   return plan;
 }
@@ -188,14 +191,17 @@ static gs_reason_t serve(gs_call_t *call, gs_plan_t *plan) {
 }
 
 static gs_reason_t decide(gs_call_t *call) {
+  if (!gs_option(GS_OPT_SERVE)) return GS_REASON_OFF;
   if (call->refusal != GS_REASON_SERVED) return call->refusal;
   if (atomic_load_explicit(&state, memory_order_relaxed) != READY) return GS_REASON_NOT_READY;
   if (call->slot >= 0 && plans) {
     gs_plan_t *plan = plan_of(call);
     return plan->any_row ? serve(call, plan) : plan->reason[0];
   }
-  gs_plan_t plan = {.made = false}; /* no slot left: decided anew each time */
-  make_plan(&plan, &call->gemm, call->real);
+  /* No slot left: decided anew each time, without asking every kernel. */
+  gs_plan_t plan = {.made = false};
+  make_plan(&plan, &call->gemm, call->real,
+            call->gemm.entry >= GS_ENTRY_SERVED_COUNT ? GS_REASON_ENTRY : GS_REASON_NO_ROW);
   return plan.any_row ? serve(call, &plan) : plan.reason[0];
 }
 

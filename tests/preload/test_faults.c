@@ -126,6 +126,19 @@ Test(faults, T2_what_is_no_file_passes_through) {
   }
 }
 
+Test(faults, S4_a_refused_table_is_said_once_for_all_devices_of_a_model) {
+  char path[256];
+  file_write(folder, "twice.table", "format: 99\n", path);
+  run_t r = RUN(WITH(.table = path, .environment = {"SIM_DEVICES=4"}), "plain", "2");
+  cr_expect_eq(run_count(&r, RUN_ANY, GS_REASON_NO_TABLE, RUN_ANY), 2);
+  expect(&r, 0, 1, "twice.table");
+}
+
+Test(faults, S4_devices_of_a_model_share_its_table) {
+  run_t r = RUN(WITH(.table = table, .environment = {"SIM_DEVICES=4"}), "plain", "3");
+  expect(&r, 3, 0, "Segmentation");
+}
+
 Test(faults, bad_options_keep_their_defaults) {
   run_t r =
       RUN(WITH(.table = table, .environment = {"GEMMSHIM_OFF=yes", "GEMMSHIM_LOG=-1", "GEMMSHIM_SERVE=2",
