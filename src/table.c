@@ -205,10 +205,15 @@ static bool read_fields(gs_reader_t *reader, char *const field[], gs_row_t *row)
   return true;
 }
 
-static bool read_kernel(gs_reader_t *reader, const char *id, gs_row_t *row) {
+static bool read_kernel(const gs_table_t *table, gs_reader_t *reader, const char *id, gs_row_t *row) {
   if (!gs_kernel_parse(id, &row->kernel)) return fault(reader, "'%.64s' is not a kernel id", id), false;
   if (gs_shipped_find(&row->kernel) < 0)
     return fault(reader, "kernel %.64s is not in this build; run gemmshim tune again", id), false;
+  int most = gs_kernel_split_max(&row->kernel, atoi(table->header.arch + 3));
+  if (row->split_k > most)
+    return fault(reader, "kernel %.64s splits k at most %d times on %s, not %d", id, most, table->header.arch,
+                 row->split_k),
+           false;
   gs_gemm_t g = row_gemm(row, row->n_hi);
   gs_reason_t reason = gs_kernel_supports(&row->kernel, &g);
   if (reason != GS_REASON_SERVED)
@@ -224,7 +229,7 @@ static gs_status_t read_row(gs_table_t *table, gs_reader_t *reader, char *line) 
   if (count != GS_ROW_FIELDS) {
     fault(reader, "%s than the %d tab-separated fields of a row", count < GS_ROW_FIELDS ? "fewer" : "more",
           GS_ROW_FIELDS);
-  } else if (read_fields(reader, field, &row) && read_kernel(reader, field[11], &row)) {
+  } else if (read_fields(reader, field, &row) && read_kernel(table, reader, field[11], &row)) {
     if (table->row_count == table->row_room) {
       int room = table->row_room ? 2 * table->row_room : 256;
       gs_row_t *rows = realloc(table->rows, (size_t)room * sizeof *rows);

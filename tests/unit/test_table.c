@@ -124,6 +124,9 @@ Test(table, faulty_rows_are_refused_by_line_and_others_stay) {
       {"T\tN\t4096\t4096\tf16\tf16\t32f\tdefault\tsingle\t1\t2\t" ID "\t1\t1\t-5\t6\t0\t0\n", "time '-5'"},
       {"T\tN\t4096\t4096\tf16\tf16\t32f\tdefault\tsingle\t1\t2\t" ID "\t1\t1\tnan\t6\t0\t0\n", "time 'nan'"},
       {"T\tN\t4096\t4096\tf16\tf16\t32f\tdefault\tsingle\t1\t2\t" ID "\t1\t1\t5\t0\t0\t0\n", "library time"},
+      {"T\tN\t4096\t4096\tf16\tf16\t32f\tdefault\tsingle\t1\t2\tdirect_f16_f16_tn_16x16_u4_"
+       "w8\t9\t1\t5\t6\t0\t0\n",
+       "splits k at most 8 times"},
       {ROW("100\t120") ROW("110\t130"), "overlaps that of line 9"},
       {"just words\n", "fewer than the 18"},
   };
