@@ -25,7 +25,7 @@
   X(EPILOGUE, "epilogue", "this epilogue is not implemented by the row's kernel")                            \
   X(BATCH_INVARIANT, "batch_invariant", "the caller asked for one order of summation for every n")           \
   X(CONTEXT, "context", "the stream belongs to another CUDA context than the current one")                   \
-  X(CAPTURE, "capture", "not prepared in time for a stream capture")                                         \
+  X(CAPTURE, "capture", "the stream's capture could not be joined")                                          \
   X(WORKSPACE, "workspace", "the workspace bound GEMMSHIM_VRAM_MB would be passed")                          \
   X(LOAD_FAILED, "load_failed", "the driver cannot load the kernel (older than the toolkit that made it?)")  \
   X(LAUNCH_FAILED, "launch_failed", "the driver refused the launch; the row is retired")

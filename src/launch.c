@@ -149,6 +149,9 @@ gs_reason_t gs_launch_row(gs_call_t *call, const gs_row_t *row, gs_row_state_t *
   gs_launch_t to = gs_kernel_launch(&row->kernel, g, row->split_k);
   CUresult result = launch(kernel, &to, call->stream, &p);
   if (result == CUDA_SUCCESS) return GS_REASON_SERVED;
+  /* A broken capture is the program's affair, and cuBLAS will meet it too: no fault of the row. */
+  if (result >= CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED && result <= CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD)
+    return GS_REASON_CAPTURE;
   if (!atomic_exchange(&state->retired, true)) {
     char id[GS_KERNEL_ID_MAX];
     gs_kernel_format(id, sizeof id, &row->kernel);

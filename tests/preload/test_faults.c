@@ -42,6 +42,12 @@ Test(faults, C15_refused_launch_is_forwarded_and_the_row_retired) {
   expect(&r, 2, 0, "client");
 }
 
+Test(faults, S2_a_broken_capture_does_not_retire_the_row) {
+  run_t r = RUN(WITH(.table = table, .environment = {"SIM_FAIL=cuLaunchKernel:3=901"}), "plain", "6");
+  cr_expect_eq(run_count(&r, RUN_ANY, GS_REASON_CAPTURE, RUN_ANY), 1);
+  expect(&r, 5, 0, "retired");
+}
+
 Test(faults, C15_library_errors_come_back_verbatim) {
   run_t r = RUN(WITH(.environment = {"SIM_FAIL=cublasGemmEx:2=13"}), "plain", "3");
   cr_expect(strstr(r.out, "status: 13\nfailed: 1\n"), "%s", r.out);
