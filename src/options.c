@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "log.h"
 
@@ -49,6 +50,16 @@ void gs_options_complain(void) {
     if (values[i].refused)
       gs_log(GS_LOG_FAULT, "%s=%.40s: not a number from %ld to %ld; using %s", gs_option_info[i].name,
              values[i].refused, gs_option_info[i].lo, gs_option_info[i].hi, gs_option_info[i].initial);
+}
+
+static bool environment_is(const char *name, const char *one, const char *other) {
+  const char *value = secure_getenv(name);
+  return value && (strcmp(value, one) == 0 || strcmp(value, other) == 0);
+}
+
+bool gs_option_invariant(void) {
+  return gs_option(GS_OPT_INVARIANT) || (environment_is("CUBLAS_WORKSPACE_CONFIG", ":16:8", ":0:0") &&
+                                         environment_is("CUBLASLT_WORKSPACE_SIZE", "0", "1"));
 }
 
 long gs_option(gs_option_t option) {

@@ -26,6 +26,11 @@ extern const gs_option_info_t gs_option_info[GS_OPT_COUNT];
 void gs_options_read(void);
 void gs_options_complain(void);
 
+/* Whether one order of summation is wanted for every batch size: GEMMSHIM_INVARIANT, or the environment that
+ * makes cuBLAS and cuBLASLt do without workspace (as batch-invariant serving sets it, often from Python, so
+ * read when the first product comes rather than at the start). */
+bool gs_option_invariant(void);
+
 long gs_option(gs_option_t option);
 const char *gs_option_text(gs_option_t option); /* never NULL; valid for the life of the process */
 

@@ -145,6 +145,23 @@ Test(faults, S4_devices_of_a_model_share_its_table) {
   expect(&r, 3, 0, "Segmentation");
 }
 
+Test(faults, C11_batch_invariant_settings_are_heeded) {
+  static const struct {
+    const char *cublas, *lt;
+    int served;
+  } cases[] = {{"CUBLAS_WORKSPACE_CONFIG=:16:8", "CUBLASLT_WORKSPACE_SIZE=1", 0},
+               {"CUBLAS_WORKSPACE_CONFIG=:0:0", "CUBLASLT_WORKSPACE_SIZE=0", 0},
+               {"CUBLAS_WORKSPACE_CONFIG=:4096:8", "CUBLASLT_WORKSPACE_SIZE=1", 3}, /* determinism only */
+               {"CUBLAS_WORKSPACE_CONFIG=:16:8", "CUBLASLT_WORKSPACE_SIZE=4096", 3},
+               {"GEMMSHIM_INVARIANT=1", "A=B", 0}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    run_t r = RUN(WITH(.table = table, .environment = {cases[i].cublas, cases[i].lt}), "plain", "3");
+    cr_expect_eq(run_count(&r, RUN_ANY, GS_REASON_BATCH_INVARIANT, RUN_ANY), 3 - cases[i].served, "case %zu",
+                 i);
+    expect(&r, cases[i].served, 0, "Segmentation");
+  }
+}
+
 Test(faults, bad_options_keep_their_defaults) {
   run_t r =
       RUN(WITH(.table = table, .environment = {"GEMMSHIM_OFF=yes", "GEMMSHIM_LOG=-1", "GEMMSHIM_SERVE=2",
