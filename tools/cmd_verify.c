@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "json.h"
+#include "peer.h"
 #include "tools.h"
 #include "verify.h"
 
@@ -32,15 +33,24 @@ static const char help[] =
     "bound)\n"
     "  --seed N          repeat the random inputs of an earlier run (each run has its own)\n"
     "  --one-process     use the GPU in this process, as debuggers and sanitizers want it\n"
-    "  --json            the verdicts as JSON\n\n"
+    "  --json            the verdicts as JSON\n"
+    "  --peer FILE.so    check a foreign kernel instead, a line a case (sizes are multiples of 64). It "
+    "defines\n"
+    "                      int gemm_peer(const void *a, const void *b, const void *b_t, void *c,\n"
+    "                                    int m, int n, int k);\n"
+    "                    with C linkage, which computes C (m x n) = A (m x k) B (k x n), all fp16, "
+    "row-major, in\n"
+    "                    device memory, b_t being B transposed (n x k), on the legacy default stream or\n"
+    "                    synchronising itself; it returns 0 when done, else where it does not do this "
+    "shape.\n\n"
     "Exit status: 0 all right, 1 a kernel failed, 2 usage, 3 no GPU or driver.\n"
     "example: gemmshim verify --kernel 'mma_f16_f16_tn_*'\n";
 
-enum { KERNEL = 256, QUICK, SIZES, DEVICE, CUBLAS, SEED, ONE_PROCESS, JSON };
+enum { KERNEL = 256, QUICK, SIZES, DEVICE, CUBLAS, SEED, ONE_PROCESS, JSON, PEER };
 
 typedef struct {
   gs_verify_options_t verify;
-  const char *pattern;
+  const char *pattern, *peer;
   bool json, one_process;
 } gs_command_t;
 
@@ -54,6 +64,7 @@ static int read_command(int argc, char **argv, gs_command_t *command) {
                                           {"seed", required_argument, NULL, SEED},
                                           {"one-process", no_argument, NULL, ONE_PROCESS},
                                           {"json", no_argument, NULL, JSON},
+                                          {"peer", required_argument, NULL, PEER},
                                           {"help", no_argument, NULL, 'h'},
                                           {0}};
   long value = 0;
@@ -88,6 +99,9 @@ static int read_command(int argc, char **argv, gs_command_t *command) {
     case JSON:
       command->json = command->verify.silent = true;
       break;
+    case PEER:
+      command->peer = optarg;
+      break;
     case 'h':
       return gs_help(help);
     default:
@@ -95,6 +109,8 @@ static int read_command(int argc, char **argv, gs_command_t *command) {
     }
   }
   if (optind < argc) return gs_usage(argv, "\"%s\" is not expected", argv[optind]);
+  if (command->peer && (command->pattern || command->verify.cublas))
+    return gs_usage(argv, "--peer goes with neither --kernel nor --cublas, which are about our own kernels");
   return -1;
 }
 
@@ -185,6 +201,7 @@ int gs_cmd_verify(int argc, char **argv) {
   gs_command_t command = {.verify.seed = (uint64_t)now.tv_nsec ^ (uint64_t)now.tv_sec};
   int status = read_command(argc, argv, &command), left;
   if (status >= 0) return status;
+  if (command.peer) return gs_verify_peer(command.peer, &command.verify, command.one_process, command.json);
   gs_board_t *board = make_board(&command);
   if (!board) {
     gs_say("out of memory");

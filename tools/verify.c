@@ -8,13 +8,10 @@
 #include <unistd.h>
 
 #include "baseline.h"
-#include "cases.h"
 #include "progress.h"
-#include "fp64.h"
 #include "tools.h"
 
-#define CASE_SECONDS 300 /* a kernel that does not end by then never will: the alarm ends this process */
-#define COUNTERS     (GS_SPLIT_COUNTERS * sizeof(unsigned))
+#define COUNTERS (GS_SPLIT_COUNTERS * sizeof(unsigned))
 
 typedef struct {
   gs_board_t *board;
@@ -67,16 +64,16 @@ static void make_room(gs_checker_t *checker, const gs_trial_t *trial) {
 
 /* ---- one case ---- */
 
-static void compute_reference(gs_checker_t *checker, gs_trial_t *trial) {
-  gs_gpu_t *gpu = &checker->gpu;
+void gs_trial_compute(gs_trial_t *trial, gs_gpu_t *gpu, gs_reference_t *reference, CUdeviceptr arena,
+                      CUdeviceptr doubles) {
   gs_gemm_t g = trial->gemm;
-  gs_operands_t o = gs_trial_operands(trial, gs_gpu_pointer(checker->arena));
+  gs_operands_t o = gs_trial_operands(trial, gs_gpu_pointer(arena));
   g.ldd = g.m, g.stride_d = g.m * g.n;
-  o.d = gs_gpu_pointer(checker->doubles);
-  gs_gpu_write(gpu, checker->arena, trial->image, trial->bytes);
-  gs_reference_run(&checker->reference, &g, gs_gpu_params(&g, &o, 1, 1, 0, trial->from->device_scalars));
+  o.d = gs_gpu_pointer(doubles);
+  gs_gpu_write(gpu, arena, trial->image, trial->bytes);
+  gs_reference_run(reference, &g, gs_gpu_params(&g, &o, 1, 1, 0, trial->from->device_scalars));
   gs_gpu_sync(gpu);
-  gs_gpu_read(gpu, trial->reference, checker->doubles, sizeof(double) * (size_t)(g.m * g.n * g.batch));
+  gs_gpu_read(gpu, trial->reference, doubles, sizeof(double) * (size_t)(g.m * g.n * g.batch));
 }
 
 /* cuBLAS's own error on the trial; -1 where it is not needed, or cannot be had. */
@@ -197,7 +194,7 @@ static bool check_member(gs_checker_t *checker, int index, const gs_trial_t *tri
   board->done++;
   if (skip || outcome->state == GS_CHECKED_FAULTY) return true;
   board->running = index;
-  alarm(CASE_SECONDS);
+  alarm(GS_CASE_SECONDS);
   if (!why) why = check(checker, index, trial, library, &gate);
   alarm(0);
   note(outcome, trial, &gate, library, why);
@@ -216,7 +213,7 @@ static bool make_trial(gs_checker_t *checker, gs_trial_t *trial, const gs_case_t
     return false;
   }
   make_room(checker, trial);
-  compute_reference(checker, trial);
+  gs_trial_compute(trial, &checker->gpu, &checker->reference, checker->arena, checker->doubles);
   return true;
 }
 

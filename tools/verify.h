@@ -2,7 +2,8 @@
 #ifndef GS_VERIFY_H
 #define GS_VERIFY_H
 
-#include "gs_kernel.h"
+#include "cases.h"
+#include "fp64.h"
 
 typedef enum { GS_UNCHECKED, GS_CHECKED_OK, GS_CHECKED_FAULTY } gs_check_t;
 
@@ -39,6 +40,13 @@ typedef struct {
  * another process. */
 #define GS_VERIFY_LOST 100
 int gs_verify(gs_board_t *board, const gs_verify_options_t *options);
+
+/* A kernel that does not end by then never will: an alarm ends the process. */
+#define GS_CASE_SECONDS 300
+
+/* Puts a trial's image at arena and fills in trial->reference; doubles has room for m x n x batch. */
+void gs_trial_compute(gs_trial_t *trial, gs_gpu_t *gpu, gs_reference_t *reference, CUdeviceptr arena,
+                      CUdeviceptr doubles);
 
 /* One line on stdout. */
 void gs_outcome_print(int index, const gs_outcome_t *outcome);

@@ -1,7 +1,26 @@
 # verify, kernels and tune on the CPU stand-ins: more tests for the command line's runner (tests/cli).
 $(BUILD)/tests/gpu/%.o: tests/gpu/%.c
 	@mkdir -p $(@D)
-	$(CC) -std=gnu11 $(OPT) -Wall -Wextra -Werror -Iinclude -Isrc -Itools -Itests/cli -MMD -MP -c -o $@ $<
-$(CLI_RUNNER): $(BUILD)/tests/gpu/test_standin.o
+	$(CC) -std=gnu11 $(OPT) -Wall -Wextra -Werror -Iinclude -Isrc -Itools -Itests/cli \
+	  -DGS_PEERS='"$(abspath $(BUILD)/tests/gpu)"' -MMD -MP -c -o $@ $<
+
+# Foreign kernels for verify --peer, one wrong in each way; a word of a peer's line is an option of the compiler.
+PEER_right   :=
+PEER_half    := -DPEER_SUM=_Float16
+PEER_corner  := -DPEER_LEAVES='i==m-1&&j==n-1'
+PEER_refuses := -DPEER_FIRST='return(1)'
+PEER_picks   := -DPEER_FIRST='if(k>256)return(1);puts("chatter")'
+PEER_fickle  := -DPEER_FIRST='if(calls%2==0)return(1)'
+PEER_drifts  := -DPEER_FIRST='if(calls%2==0)k-=1'
+PEER_spills  := -DPEER_FIRST='result[(long)m*n]=1'
+PEER_b_t     := -DPEER_FIRST='((_Float16*)b_t)[0]+=1'
+PEER_crashes := -DPEER_FIRST='if(n==128)abort()'
+PEER_nameless := -Dgemm_peer=gemm_other
+PEERS := $(patsubst %,$(BUILD)/tests/gpu/%.so,right half corner refuses picks fickle drifts spills b_t crashes nameless)
+$(PEERS): $(BUILD)/tests/gpu/%.so: tests/gpu/peer_sums.c tests/gpu/rules.mk
+	@mkdir -p $(@D)
+	$(CC) -std=gnu11 -O2 -Wall -Wextra -Werror -fPIC -shared $(PEER_$*) -o $@ $<
+
+$(CLI_RUNNER): $(BUILD)/tests/gpu/test_standin.o | $(PEERS)
 
 -include $(BUILD)/tests/gpu/test_standin.d

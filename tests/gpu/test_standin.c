@@ -62,6 +62,87 @@ Test(gpu, verify_says_what_is_missing) {
   STATUS(sh("$G verify what"), 2);
 }
 
+#define PEER "$G verify --sizes small --peer " GS_PEERS "/"
+
+Test(gpu, peer_passes_when_right) {
+  result_t r = sh(ON_SIM PEER "right.so --seed 7");
+  STATUS(r, 0);
+  HAS(r.out, "ok   64x64x64 ");
+  HAS(r.out, "seed 7\n");
+  HAS(r.out, " 0 failed, 0 not done by the peer\n");
+  LACKS(r.out, "FAIL");
+  int cases = lines_of(r.out) - 2;
+  cr_assert_gt(cases, 30);
+  result_t machine = sh(ON_SIM PEER "right.so --json --quick --one-process");
+  STATUS(machine, 0);
+  cJSON *root = json(machine.out);
+  cr_assert_str_eq(string_at(root, "cases.0.verdict"), "ok");
+  cr_assert_str_eq(string_at(root, "cases.0.shape"), "64x64x64");
+  cr_assert(number_at(root, "cases.0.error") > 0 && number_at(root, "failed") == 0);
+  cr_assert_lt(number_at(root, "count"), cases);
+}
+
+Test(gpu, peer_that_sums_in_fp16_fails) {
+  result_t r = sh(ON_SIM PEER "half.so --quick");
+  STATUS(r, 1);
+  HAS(r.out, "an exactly representable result is wrong");
+  HAS(r.out, "the relative error is above its bound");
+  STATUS(sh(ON_SIM PEER "half.so --quick | grep -q '^FAIL 64x128x1024 *integers'"), 0);
+  STATUS(sh(ON_SIM PEER "half.so --quick | grep -q '^FAIL 64x128x1024 *normal'"), 0);
+}
+
+Test(gpu, peer_that_is_wrong_is_told_how) {
+  static const struct {
+    const char *peer, *said;
+  } wrong[] = {{"corner", "an element was not written"},
+               {"fickle", "it did the product once and refused it once"},
+               {"drifts", "two runs on the same operands differ"},
+               {"spills", "memory outside C was written"},
+               {"b_t", "B transposed, or memory around it, was written"}};
+  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+    result_t r = sh(ON_SIM PEER "%s.so --quick", wrong[i].peer);
+    STATUS(r, 1);
+    HAS(r.out, wrong[i].said);
+    LACKS(r.out, "ok ");
+  }
+}
+
+/* A crash costs its own case, and a refusal is no failure; what the peer prints is kept out of the lines. */
+Test(gpu, peer_may_crash_and_refuse) {
+  result_t crash = sh(ON_SIM PEER "crashes.so --quick");
+  STATUS(crash, 1);
+  HAS(crash.out, "the process ended with signal 6");
+  HAS(crash.out, "ok   64x64x64 ");
+  LACKS(crash.out, "skip");
+  result_t picks = sh(ON_SIM PEER "picks.so --quick");
+  STATUS(picks, 0);
+  HAS(picks.out, "skip 64x128x1024 ");
+  HAS(picks.out, " 0 failed, 3 not done by the peer\n");
+  HAS(picks.err, "chatter");
+  LACKS(picks.out, "chatter");
+  result_t none = sh(ON_SIM PEER "refuses.so --quick");
+  STATUS(none, 1);
+  HAS(none.err, "the peer did none of them");
+  LACKS(none.out, "ok ");
+}
+
+Test(gpu, peer_that_cannot_be_loaded_is_told_why) {
+  result_t none = sh(ON_SIM PEER "nothing.so"), text = sh(ON_SIM "echo no > x.so; $G verify --peer x.so"),
+           nameless = sh(ON_SIM PEER "nameless.so"), gpu = sh("LD_LIBRARY_PATH= " PEER "right.so"),
+           lost = sh(ON_SIM "SIM_FAIL=cuCtxSynchronize:1=700 " PEER "right.so --quick");
+  STATUS(none, 3);
+  HAS(none.err, "nothing.so: cannot be read (No such file");
+  STATUS(text, 3);
+  HAS(text.err, "x.so: cannot be loaded (");
+  STATUS(nameless, 3);
+  HAS(nameless.err, "has no function gemm_peer");
+  STATUS(gpu, 3);
+  HAS(gpu.err, "libcuda.so.1");
+  STATUS(lost, 1);
+  HAS(lost.out, "CUDA_ERROR_ILLEGAL_ADDRESS");
+  STATUS(sh("$G verify --kernel 'mma_*' --peer x.so"), 2);
+}
+
 #define TINY "$G tune --quick --shape TNx16x8x16 "
 
 Test(gpu, tune_measures_and_reports) {
