@@ -99,8 +99,10 @@ static void format_shape(char *text, size_t size, int index, bool small) {
 static void print_line(FILE *out, int index, const result_t *result, bool small) {
   char shape[48];
   format_shape(shape, sizeof shape, index, small);
-  fprintf(out, "%-4s %-15s %-13s", words[result->state], shape, cases[index].name);
-  if (result->compared) fprintf(out, " error %.2e bound %.2e", result->error, result->bound);
+  fprintf(out, "%-4s %-15s %s", words[result->state], shape, cases[index].name);
+  if (result->compared)
+    fprintf(out, "%*s error %.2e bound %.2e", 13 - (int)strlen(cases[index].name), "", result->error,
+            result->bound);
   fprintf(out, "%s%s\n", result->why[0] ? ": " : "", result->why);
   fflush(out);
 }
@@ -257,6 +259,8 @@ static int check_cases(run_t *run) {
     if (!run->options->silent && result->state != UNCHECKED)
       print_line(run->out, i, result, run->options->small);
   }
+  gs_reference_close(&run->reference);
+  gs_gpu_close(&run->gpu);
   return status;
 }
 
