@@ -43,6 +43,12 @@ OBJ_OF   = $(patsubst %,$(BUILD)/src/%.o,$(1))
 GS_OBJS   := $(call OBJ_OF,$(FLOOR_0) $(FLOOR_1) $(FLOOR_2) $(FLOOR_3)) $(KERNEL_OBJS)
 HOOK_OBJS := $(call OBJ_OF,$(FLOOR_4))
 
+# Calls come with cold caches, where the length of the code counts: as one unit the library takes a fifth less
+# time there. Files whose assembler names symbols cannot take part; the tools link the ordinary code.
+LTO := $(if $(SANITIZE),,-flto=auto)
+$(filter-out %/real.o %/device.o %/builtin.o,$(call OBJ_OF,$(FLOOR_0) $(FLOOR_1) $(FLOOR_2) $(FLOOR_3) $(FLOOR_4))): \
+  CFLAGS += $(if $(LTO),$(LTO) -ffat-lto-objects)
+
 ## all: the library, the command line and the kernels (the default)
 .PHONY: all
 all: $(SHIM) $(CLI)
@@ -70,7 +76,7 @@ $(BUILD)/exports.map: src/real.def
 # glibc 2.34 moved libdl and libpthread into libc; naming them keeps older systems able to load this.
 OLD_LIBS := -Wl,--no-as-needed -l:libdl.so.2 -l:libpthread.so.0 -Wl,--as-needed
 $(SHIM): $(HOOK_OBJS) $(LIBGS) $(BUILD)/exports.map
-	$(CC) $(CFLAGS) -shared -o $@ $(HOOK_OBJS) $(LIBGS) -Wl,--version-script=$(BUILD)/exports.map \
+	$(CC) $(CFLAGS) $(LTO) -shared -o $@ $(HOOK_OBJS) $(LIBGS) -Wl,--version-script=$(BUILD)/exports.map \
 	  -Wl,-soname,libgemmshim.so -Wl,-z,defs -Wl,-z,now -Wl,-z,relro $(OLD_LIBS)
 
 # ---- the command line ----
