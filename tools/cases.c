@@ -222,7 +222,7 @@ const char *gs_trial_judge(const gs_trial_t *trial, unsigned char *after, double
       gs_gate_add(gate, g->d_type, after + at, trial->reference + (z * g->n + j) * g->m, g->m);
       memcpy(after + at, trial->image + at, column_bytes);
     }
-  if (memcmp(after, trial->image, trial->bytes) != 0) return "memory outside D was written";
+  if (memcmp(after, trial->image, trial->bytes) != 0) return "memory outside the result was written";
   gs_gate_rule_t rule = trial->from->data == GS_DATA_INTEGERS ? GS_GATE_EXACT : GS_GATE_ROUNDING;
   return gs_gate_fault(gate, rule, g->d_type, g->k, library_error);
 }
