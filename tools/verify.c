@@ -171,8 +171,8 @@ static void note(gs_outcome_t *outcome, const gs_trial_t *trial, const gs_gate_t
     snprintf(outcome->why, sizeof outcome->why, "%s", why);
 }
 
-/* What keeps the kernel from the trial; NULL where nothing does, or it is right to refuse: for its alignment, or
- * an fp32 result too deep for its accuracy. */
+/* What keeps the kernel from the trial; NULL where nothing does, or it is right to refuse: for its alignment, for
+ * an fp32 result too deep for its accuracy, or for more parts of k than it can add up on this GPU. */
 static const char *unfit(gs_checker_t *checker, int index, const gs_trial_t *trial, bool *skip) {
   gs_kernel_t kernel = gs_shipped_at(index);
   gs_gemm_t g = trial->gemm;
@@ -180,7 +180,8 @@ static const char *unfit(gs_checker_t *checker, int index, const gs_trial_t *tri
   g.align = gs_align_of(&o);
   gs_reason_t reason = gs_kernel_supports(&kernel, &g);
   *skip = (reason == GS_REASON_ALIGNMENT && trial->from->ld == GS_LD_ODD && kernel.align > 2) ||
-          (reason == GS_REASON_KERNEL && g.d_type == GS_TYPE_F32 && g.k > GS_F32_DEPTH);
+          (reason == GS_REASON_KERNEL && g.d_type == GS_TYPE_F32 && g.k > GS_F32_DEPTH) ||
+          trial->from->split_k > gs_kernel_split_max(&kernel, checker->gpu.device.sm);
   return reason == GS_REASON_SERVED || *skip ? NULL : gs_reason_texts[reason];
 }
 
