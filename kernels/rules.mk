@@ -64,6 +64,9 @@ $(BUILD)/kernels/emulated_%.o: kernels/emulated.c
 	$(CC) $(CFLAGS) -Iinclude -Ikernels -DGS_EMULATE -DGS_NAME=$* $(call tile_flags,$*) $(DEPFLAGS) -c -o $@ $<
 $(BUILD)/tests/unit/unit: $(EMULATED_OBJS)
 
+# The command line carries the sources, for NVRTC.
+$(BUILD)/tools/generate.o: kernels/mma.cu kernels/direct.cu $(wildcard kernels/*.cuh) kernels/tiles.h
+
 # cuobjdump, and nvdisasm which it calls, are not in every toolkit; NVIDIA publishes them as Python packages.
 build/tools/cuobjdump:
 	@mkdir -p build/tools/cuobjdump.d

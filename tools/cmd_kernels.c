@@ -1,38 +1,60 @@
-/* gemmshim kernels: what the library ships, and what each kernel needs on this GPU. */
+/* gemmshim kernels: what the library ships, and what each kernel needs on this GPU; compiles others. */
 #define _GNU_SOURCE
 #include <fnmatch.h>
 #include <getopt.h>
 #include <stdio.h>
 
+#include "generate.h"
 #include "gpu.h"
 #include "json.h"
+#include "output.h"
 #include "tools.h"
 
 static const char help[] =
-    "usage: gemmshim kernels [--kernel PATTERN] [--device N] [--json]\n\n"
+    "usage: gemmshim kernels [--kernel PATTERN] [--device N] [--json]\n"
+    "       gemmshim kernels --compile ID [--sm 80|90] [-o FILE.cubin] [--json]\n"
+    "       gemmshim kernels --clean-cache\n\n"
     "Lists the shipped kernels: id, threads and shared memory of a block; on a machine with a GPU also\n"
     "registers and bytes of stack a thread, and the blocks that fit one multiprocessor.\n\n"
     "  --kernel PATTERN  only kernels whose id matches this shell pattern\n"
     "  --device N        which GPU (0)\n"
     "  --json            as JSON\n\n"
-    "example: gemmshim kernels --kernel '*_f16_f16_tn_*'\n";
+    "--compile makes the kernel that ID spells out, shipped or not, by NVRTC, and says what it needs. "
+    "Refused,\n"
+    "with the reason: what is no id, more shared memory than a block may have, a tile that its warps cannot\n"
+    "cover, spilled registers. Compiled kernels are kept in ~/.cache/gemmshim ($XDG_CACHE_HOME), 256 MB at "
+    "most.\n\n"
+    "  --compile ID      mma_AB_D_LAYOUT_MxNxK_sSTAGES_wWARPS[_v2] or "
+    "direct_AB_D_LAYOUT_MxN_uCHUNKS_wWARPS[_sw]:"
+    "\n"
+    "                    AB f16 or bf16, D the same or f32, LAYOUT nn, tn, nt or tt, tile in elements\n"
+    "  --sm 80|90        for which GPUs: 80 (8.0, 8.6, 8.9) or 90 (9.0, as sm_90a); 80 unless given\n"
+    "  -o FILE.cubin     write the machine code there\n"
+    "  --clean-cache     empty the cache, and say how much that was\n\n"
+    "exit status: 0 fine, 1 refused, or nothing listed, 2 usage, 3 no NVRTC, or the cache or FILE cannot be "
+    "used\n\n"
+    "examples: gemmshim kernels --kernel '*_f16_f16_tn_*'\n"
+    "          gemmshim kernels --compile mma_f16_f16_tn_128x96x32_s4_w4 --sm 90 -o mine.cubin\n";
 
-enum { KERNEL = 256, DEVICE, JSON };
+enum { KERNEL = 256, DEVICE, JSON, COMPILE, SM, CLEAN };
 
 typedef struct {
-  const char *pattern;
-  int device;
-  bool json;
+  const char *pattern, *compile, *output;
+  int device, sm;
+  bool json, clean;
 } gs_command_t;
 
 static int read_command(int argc, char **argv, gs_command_t *command) {
   static const struct option options[] = {{"kernel", required_argument, NULL, KERNEL},
                                           {"device", required_argument, NULL, DEVICE},
                                           {"json", no_argument, NULL, JSON},
+                                          {"compile", required_argument, NULL, COMPILE},
+                                          {"sm", required_argument, NULL, SM},
+                                          {"clean-cache", no_argument, NULL, CLEAN},
                                           {"help", no_argument, NULL, 'h'},
                                           {0}};
   long value;
-  for (int option; (option = getopt_long(argc, argv, ":h", options, NULL)) != -1;) {
+  for (int option; (option = getopt_long(argc, argv, ":ho:", options, NULL)) != -1;) {
     switch (option) {
     case KERNEL:
       command->pattern = optarg;
@@ -45,6 +67,20 @@ static int read_command(int argc, char **argv, gs_command_t *command) {
     case JSON:
       command->json = true;
       break;
+    case COMPILE:
+      command->compile = optarg;
+      break;
+    case SM:
+      if (!gs_read_long(optarg, 80, 90, &value) || (value != 80 && value != 90))
+        return gs_usage(argv, "--sm: \"%s\" is neither 80 nor 90", optarg);
+      command->sm = (int)value;
+      break;
+    case 'o':
+      command->output = optarg;
+      break;
+    case CLEAN:
+      command->clean = true;
+      break;
     case 'h':
       return gs_help(help);
     default:
@@ -52,7 +88,70 @@ static int read_command(int argc, char **argv, gs_command_t *command) {
     }
   }
   if (optind < argc) return gs_usage(argv, "\"%s\" is not expected", argv[optind]);
+  if ((command->sm || command->output) && !command->compile)
+    return gs_usage(argv, "--sm and -o belong to --compile");
+  if ((command->compile || command->clean) && command->pattern)
+    return gs_usage(argv, "--kernel selects from the list");
+  if (command->compile && command->clean)
+    return gs_usage(argv, "--compile and --clean-cache exclude each other");
   return -1;
+}
+
+static int clean_cache(void) {
+  gs_cleaned_t cleaned;
+  if (!gs_generate_clean(&cleaned)) return GS_EXIT_MACHINE;
+  printf("%s: %d files removed, %.1f MB\n", cleaned.folder, cleaned.files, (double)cleaned.bytes / (1 << 20));
+  return GS_EXIT_OK;
+}
+
+/* What --compile says of a kernel: name, unit, member. */
+#define FACTS(X)                                                                                             \
+  X(registers, "a thread", needs.registers)                                                                  \
+  X(stack, "bytes a thread", needs.stack)                                                                    \
+  X(spill_stores, "bytes a thread", needs.spill_stores)                                                      \
+  X(spill_loads, "bytes a thread", needs.spill_loads)                                                        \
+  X(smem, "bytes a block, dynamic", smem)                                                                    \
+  X(size, "bytes of machine code", size)
+
+static void print_cubin(const gs_command_t *command, const gs_cubin_t *cubin) {
+  if (command->json) {
+    cJSON *root = cJSON_CreateObject();
+    cJSON_AddStringToObject(root, "kernel", command->compile);
+    cJSON_AddNumberToObject(root, "sm", command->sm);
+#define X(name, unit, member) cJSON_AddNumberToObject(root, #name, (double)cubin->member);
+    FACTS(X)
+#undef X
+    cJSON_AddBoolToObject(root, "cached", cubin->cached);
+    gs_json_print(root);
+    return;
+  }
+  printf("%s for sm_%d, %s\n", command->compile, command->sm, cubin->cached ? "from the cache" : "compiled");
+#define X(name, unit, member) printf("  %-13s %8lu %s\n", #name, (unsigned long)cubin->member, unit);
+  FACTS(X)
+#undef X
+  if (cubin->smem > GS_SMEM_EVERYWHERE)
+    printf("  note: GPUs 8.6 and 8.9 grant a block %d bytes of shared memory only\n", GS_SMEM_EVERYWHERE);
+}
+
+static int write_cubin(const char *path, const gs_cubin_t *cubin) {
+  gs_output_t output;
+  if (!gs_output_open(&output, path)) return GS_EXIT_MACHINE;
+  fwrite(cubin->image, 1, cubin->size, output.file);
+  return gs_output_commit(&output) ? GS_EXIT_OK : GS_EXIT_MACHINE;
+}
+
+static int compile(const gs_command_t *command) {
+  gs_cubin_t cubin;
+  gs_status_t status = gs_generate(command->compile, command->sm, GS_GENERATE_CACHE, &cubin);
+  int result = GS_EXIT_OK;
+  if (status != GS_OK) {
+    gs_say("%s: %s", command->compile, cubin.why);
+    return status == GS_NOT_FOUND || status == GS_NOMEM ? GS_EXIT_MACHINE : GS_EXIT_FALSE;
+  }
+  print_cubin(command, &cubin);
+  if (command->output) result = write_cubin(command->output, &cubin);
+  gs_cubin_free(&cubin);
+  return result;
 }
 
 static cJSON *entry_of(const char *id, const gs_launch_t *launch, const gs_gpu_needs_t *needs, bool known) {
@@ -78,6 +177,9 @@ int gs_cmd_kernels(int argc, char **argv) {
   gs_gpu_t gpu;
   int status = read_command(argc, argv, &command), listed = 0;
   if (status >= 0) return status;
+  if (!command.sm) command.sm = 80;
+  if (command.clean) return clean_cache();
+  if (command.compile) return compile(&command);
   bool has_gpu = gs_gpu_open(&gpu, command.device) == GS_OK;
   cJSON *root = cJSON_CreateObject(), *kernels = cJSON_AddArrayToObject(root, "kernels");
   if (has_gpu) cJSON_AddStringToObject(root, "gpu", gpu.device.name);

@@ -1,0 +1,247 @@
+/* The generator: what it makes, what it refuses and with which words, and its cache. Needs NVRTC, no GPU. */
+#define _GNU_SOURCE
+#include <criterion/criterion.h>
+#include <elf.h>
+#include <fcntl.h>
+#include <glob.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "generate.h"
+
+#define SHIPPED "mma_f16_f16_tn_32x32x64_s4_w4"
+
+static char cache[] = "/tmp/gs-generate-XXXXXX";
+static gs_cubin_t cubin;
+
+static gs_status_t generate(const char *id, int sm) {
+  gs_cubin_free(&cubin);
+  return gs_generate(id, sm, GS_GENERATE_CACHE, &cubin);
+}
+
+/* A cache of the test's own. */
+static void begin(void) {
+  cr_assert_not_null(mkdtemp(cache));
+  setenv("XDG_CACHE_HOME", cache, 1);
+}
+
+static void end(void) {
+  char command[64];
+  gs_cubin_free(&cubin);
+  snprintf(command, sizeof command, "rm -rf %s", cache);
+  cr_assert_eq(system(command), 0);
+}
+
+#define GENERATE_TEST(name) Test(generate, name, .init = begin, .fini = end)
+
+static void need_nvrtc(void) {
+  if (generate(SHIPPED, 80) == GS_NOT_FOUND) cr_skip_test("%s", cubin.why);
+  gs_cleaned_t cleaned;
+  cr_assert(gs_generate_clean(&cleaned));
+}
+
+/* Paths of the cached files. */
+static size_t cached_files(glob_t *found) {
+  char pattern[64];
+  snprintf(pattern, sizeof pattern, "%s/gemmshim/*", cache);
+  return glob(pattern, 0, NULL, found) == 0 ? found->gl_pathc : 0;
+}
+
+/* Whether the cubin, an ELF file, defines a global function of that name. */
+static bool defines(const char *name) {
+  const char *image = cubin.image;
+  const Elf64_Ehdr *header = cubin.image;
+  cr_assert_eq(memcmp(header->e_ident, ELFMAG, SELFMAG), 0);
+  const Elf64_Shdr *sections = (const void *)(image + header->e_shoff);
+  for (int i = 0; i < header->e_shnum; i++) {
+    if (sections[i].sh_type != SHT_SYMTAB) continue;
+    const Elf64_Sym *symbols = (const void *)(image + sections[i].sh_offset);
+    const char *names = image + sections[sections[i].sh_link].sh_offset;
+    for (size_t j = 0; j < sections[i].sh_size / sizeof *symbols; j++)
+      if (ELF64_ST_TYPE(symbols[j].st_info) == STT_FUNC && symbols[j].st_shndx != SHN_UNDEF &&
+          !strcmp(names + symbols[j].st_name, name))
+        return true;
+  }
+  return false;
+}
+
+GENERATE_TEST(shipped_and_other_ids_compile_for_both_architectures) {
+  static const struct {
+    const char *id;
+    bool shipped;
+  } cases[] = {{SHIPPED, true},
+               {"mma_bf16_f32_nt_48x64x32_s3_w2", false},
+               {"mma_f16_f16_nn_32x64x32_s2_w4_v2", false},
+               {"direct_bf16_bf16_tn_16x8_u4_w8_sw", true},
+               {"direct_f16_f32_nn_16x32_u2_w4", false}};
+  static const int archs[] = {80, 90};
+  need_nvrtc();
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    gs_kernel_t kernel;
+    cr_assert(gs_kernel_parse(cases[i].id, &kernel));
+    cr_assert_eq(gs_shipped_find(&kernel) >= 0, cases[i].shipped, "%s", cases[i].id);
+    for (int a = 0; a < 2; a++) {
+      cr_assert_eq(generate(cases[i].id, archs[a]), GS_OK, "%s: %s", cases[i].id, cubin.why);
+      cr_assert_not(cubin.cached);
+      cr_assert(defines(cases[i].id), "%s for %d", cases[i].id, archs[a]);
+      cr_assert(cubin.needs.registers > 16 && cubin.needs.registers <= 255);
+      cr_assert(!cubin.needs.stack && !cubin.needs.spill_stores && !cubin.needs.spill_loads);
+    }
+  }
+}
+
+GENERATE_TEST(the_second_time_it_comes_from_the_cache_unchanged) {
+  need_nvrtc();
+  cr_assert_eq(generate(SHIPPED, 90), GS_OK, "%s", cubin.why);
+  gs_cubin_t first = cubin;
+  cubin.image = NULL;
+  cr_assert_eq(generate(SHIPPED, 90), GS_OK, "%s", cubin.why);
+  cr_assert(cubin.cached);
+  cr_assert(cubin.size == first.size && !memcmp(cubin.image, first.image, first.size));
+  cr_assert_eq(memcmp(&cubin.needs, &first.needs, sizeof first.needs), 0);
+  cr_assert_eq(cubin.smem, first.smem);
+  gs_cubin_free(&first);
+  cr_assert_eq(generate(SHIPPED, 80), GS_OK);
+  cr_assert_not(cubin.cached, "another architecture is another kernel");
+}
+
+GENERATE_TEST(what_is_refused_is_refused_with_the_reason) {
+  static const struct {
+    const char *id;
+    int sm;
+    gs_status_t status;
+    const char *why;
+  } cases[] = {
+      {"mma_f16_f16_tn_128x64x32_s4_w4 ", 80, GS_SYNTAX, "not the id of a kernel"},
+      {"mma_f16_f64_tn_128x64x32_s4_w4", 80, GS_SYNTAX, "not the id of a kernel"},
+      {SHIPPED, 70, GS_UNSUPPORTED, "80 and 90"},
+      {"mma_f16_f16_tn_128x128x64_s6_w8", 80, GS_UNSUPPORTED, "196608 bytes of shared memory"},
+      {"mma_f16_f16_tn_256x128x64_s5_w8", 90, GS_UNSUPPORTED, "grants a block 232448"},
+      {"mma_f16_f16_tn_256x256x32_s2_w4", 90, GS_UNSUPPORTED, "512 accumulators a thread"},
+      {"mma_f16_f16_tn_48x48x32_s3_w4", 80, GS_UNSUPPORTED, "no arrangement of these warps"},
+      {"direct_f16_f16_tn_16x8_u3_w4_sw", 90, GS_UNSUPPORTED, "warps or stages"},
+      {"mma_bf16_f32_nn_192x128x32_s3_w4_v2", 80, GS_UNSUPPORTED, "it spills"},
+      {"direct_f16_f16_nt_64x64_u4_w4", 90, GS_UNSUPPORTED, "it spills"},
+  };
+  need_nvrtc();
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    cr_assert_eq(generate(cases[i].id, cases[i].sm), cases[i].status, "%s: %s", cases[i].id, cubin.why);
+    cr_assert(strstr(cubin.why, cases[i].why), "%s: %s", cases[i].id, cubin.why);
+    cr_assert(!cubin.image && !strchr(cubin.why, '\n'));
+  }
+}
+
+GENERATE_TEST(a_spilling_kernel_is_refused_from_the_cache_too) {
+  need_nvrtc();
+  for (int again = 0; again < 2; again++) {
+    cr_assert_eq(generate("direct_f16_f16_nt_64x64_u4_w4", 80), GS_UNSUPPORTED);
+    cr_assert(strstr(cubin.why, "it spills"), "%s", cubin.why);
+    cr_assert(cubin.needs.spill_stores > 0 && cubin.needs.stack > 0);
+    cr_assert_eq(cubin.cached, again == 1);
+  }
+}
+
+GENERATE_TEST(a_corrupt_file_is_replaced) {
+  glob_t found;
+  need_nvrtc();
+  cr_assert_eq(generate(SHIPPED, 80), GS_OK, "%s", cubin.why);
+  cr_assert_eq(cached_files(&found), 1);
+  const char *file = found.gl_pathv[0];
+  for (int fault = 0; fault < 3; fault++) {
+    int fd = open(file, O_WRONLY);
+    if (fault == 0) cr_assert_eq(pwrite(fd, "x", 1, 1000), 1); /* a byte of the cubin */
+    if (fault == 1) cr_assert_eq(ftruncate(fd, 3000), 0);
+    if (fault == 2) cr_assert_eq(ftruncate(fd, 0), 0);
+    close(fd);
+    cr_assert_eq(generate(SHIPPED, 80), GS_OK, "%s", cubin.why);
+    cr_assert_not(cubin.cached, "fault %d", fault);
+    cr_assert(defines(SHIPPED));
+    cr_assert_eq(generate(SHIPPED, 80), GS_OK, "%s", cubin.why);
+    cr_assert(cubin.cached, "fault %d", fault);
+  }
+  globfree(&found);
+}
+
+GENERATE_TEST(links_are_not_followed_and_files_are_private) {
+  glob_t found;
+  struct stat info;
+  char elsewhere[64], kept[8] = {0};
+  need_nvrtc();
+  cr_assert_eq(generate(SHIPPED, 80), GS_OK, "%s", cubin.why);
+  cr_assert_eq(cached_files(&found), 1);
+  const char *file = found.gl_pathv[0];
+  cr_assert(lstat(file, &info) == 0 && S_ISREG(info.st_mode) && (info.st_mode & 0777) == 0600);
+  snprintf(elsewhere, sizeof elsewhere, "%s/elsewhere", cache);
+  int fd = open(elsewhere, O_RDWR | O_CREAT, 0600);
+  cr_assert(write(fd, "mine", 4) == 4 && unlink(file) == 0 && symlink(elsewhere, file) == 0);
+  cr_assert_eq(generate(SHIPPED, 80), GS_OK, "%s", cubin.why);
+  cr_assert_not(cubin.cached);
+  cr_assert(lstat(file, &info) == 0 && S_ISREG(info.st_mode), "the link gave way to a file");
+  cr_assert(pread(fd, kept, sizeof kept, 0) == 4 && !strcmp(kept, "mine"));
+  close(fd);
+  globfree(&found);
+}
+
+GENERATE_TEST(a_folder_that_others_may_write_is_not_used) {
+  char folder[64];
+  glob_t found;
+  need_nvrtc();
+  snprintf(folder, sizeof folder, "%s/gemmshim", cache);
+  cr_assert_eq(chmod(folder, 0777), 0);
+  cr_assert_eq(generate(SHIPPED, 80), GS_OK, "%s", cubin.why);
+  cr_assert_eq(cached_files(&found), 0);
+}
+
+/* Bytes that the one file of id takes in the cache. */
+static uint64_t cached_bytes(const char *id) {
+  char pattern[160];
+  struct stat info;
+  glob_t found;
+  snprintf(pattern, sizeof pattern, "%s/gemmshim/%s-*", cache, id);
+  cr_assert_eq(glob(pattern, 0, NULL, &found), 0, "%s is not cached", id);
+  cr_assert_eq(found.gl_pathc, 1);
+  cr_assert_eq(stat(found.gl_pathv[0], &info), 0);
+  globfree(&found);
+  return (uint64_t)info.st_size;
+}
+
+GENERATE_TEST(the_cache_is_emptied_and_the_sum_is_right) {
+  gs_cleaned_t cleaned;
+  need_nvrtc();
+  cr_assert_eq(generate(SHIPPED, 80), GS_OK, "%s", cubin.why);
+  cr_assert_eq(generate("direct_f16_f16_nn_16x16_u1_w1", 90), GS_OK, "%s", cubin.why);
+  uint64_t bytes = cached_bytes(SHIPPED) + cached_bytes("direct_f16_f16_nn_16x16_u1_w1");
+  cr_assert(gs_generate_clean(&cleaned));
+  cr_assert_eq(cleaned.files, 2);
+  cr_assert_eq(cleaned.bytes, bytes);
+  cr_assert(!strncmp(cleaned.folder, cache, strlen(cache)));
+  cr_assert_eq(generate(SHIPPED, 80), GS_OK, "%s", cubin.why);
+  cr_assert_not(cubin.cached);
+}
+
+GENERATE_TEST(the_bound_holds_and_the_longest_unused_goes) {
+  static const char *const ids[] = {"direct_f16_f16_nn_16x16_u1_w1", "direct_f16_f16_tn_16x16_u1_w1",
+                                    "direct_f16_f16_nt_16x16_u1_w1"};
+  glob_t found;
+  need_nvrtc();
+  for (int i = 0; i < 3; i++) cr_assert_eq(generate(ids[i], 80), GS_OK, "%s", cubin.why);
+  uint64_t two = cached_bytes(ids[0]) + cached_bytes(ids[2]);
+  gs_cleaned_t cleaned;
+  cr_assert(gs_generate_clean(&cleaned));
+
+  for (int i = 0; i < 2; i++) cr_assert_eq(generate(ids[i], 80), GS_OK, "%s", cubin.why);
+  usleep(20000); /* the clock of files ticks every few milliseconds */
+  cr_assert_eq(generate(ids[0], 80), GS_OK, "%s", cubin.why);
+  gs_cubin_free(&cubin);
+  cr_assert_eq(gs_generate(ids[2], 80, two, &cubin), GS_OK, "%s", cubin.why);
+  cr_assert_eq(cached_files(&found), 2, "the bound");
+  globfree(&found);
+  cr_assert_eq(cached_bytes(ids[0]) + cached_bytes(ids[2]), two, "one used since, one just made");
+
+  gs_cubin_free(&cubin);
+  cr_assert_eq(gs_generate(SHIPPED, 80, 0, &cubin), GS_OK, "%s", cubin.why);
+  cr_assert_eq(cached_files(&found), 0, "a bound of nothing keeps nothing");
+}

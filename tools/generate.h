@@ -1,0 +1,44 @@
+/* The generator: any id that gs_kernel_parse reads, shipped or not, becomes a cubin. NVRTC compiles it from the
+ * kernels' own sources, which this program carries; what would not run well is refused with the reason. */
+#ifndef GS_GENERATE_H
+#define GS_GENERATE_H
+
+#include <limits.h>
+
+#include "gs_kernel.h"
+
+/* What the compiler says of a kernel, a thread. */
+typedef struct {
+  int registers;
+  int stack, spill_stores, spill_loads; /* bytes */
+} gs_cubin_needs_t;
+
+typedef struct {
+  void *image; /* the cubin, owned (gs_cubin_free); NULL unless GS_OK. Its one symbol is the id. */
+  size_t size;
+  gs_cubin_needs_t needs; /* 0 registers: it was refused before it was compiled */
+  unsigned smem;          /* bytes a block, dynamic; with k split where that takes more */
+  bool cached;            /* it was not compiled, but found in the cache */
+  char why[512];          /* one line, where the status is not GS_OK */
+} gs_cubin_t;
+
+#define GS_SMEM_EVERYWHERE (99 << 10)     /* bytes a block that every GPU from 8.0 on grants */
+#define GS_GENERATE_CACHE  (256ull << 20) /* bytes of the cache, unless another bound is asked for */
+
+/* Compiles id for sm 80 (sm_80) or 90 (sm_90a). The cache is $XDG_CACHE_HOME/gemmshim, else ~/.cache/gemmshim;
+ * it holds at most cache_bytes afterwards, the longest unused files go first. Where it cannot be used, one line
+ * says so and the kernel is compiled all the same.
+ * GS_SYNTAX: not an id. GS_UNSUPPORTED: this kernel is refused. GS_NOT_FOUND: no NVRTC. GS_NOMEM. */
+gs_status_t gs_generate(const char *id, int sm, uint64_t cache_bytes, gs_cubin_t *cubin);
+void gs_cubin_free(gs_cubin_t *cubin);
+
+typedef struct {
+  int files;
+  uint64_t bytes;
+  char folder[PATH_MAX];
+} gs_cleaned_t;
+
+/* Empties the cache; false, and a line said, where it cannot be opened. */
+bool gs_generate_clean(gs_cleaned_t *cleaned);
+
+#endif
