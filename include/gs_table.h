@@ -63,7 +63,6 @@ gs_status_t gs_table_load(const char *file, gs_say_t say, void *context, gs_tabl
 void gs_table_free(gs_table_t *table);
 
 const gs_table_header_t *gs_table_header(const gs_table_t *table);
-uint64_t gs_table_digest(const gs_table_t *table); /* of its text; what serves depends on it */
 int gs_table_rows(const gs_table_t *table);
 const gs_row_t *gs_table_row(const gs_table_t *table, int index);
 /* How many rows were refused while reading. */

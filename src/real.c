@@ -177,10 +177,3 @@ bool gs_real_mapped(void) {
   dl_iterate_phdr(note_object, &mapped);
   return mapped.count > 0;
 }
-
-int gs_real_count(void) {
-  return atomic_load(&real_count);
-}
-const gs_real_t *gs_real_at(int index) {
-  return &reals[index];
-}

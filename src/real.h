@@ -60,8 +60,4 @@ const gs_real_t *gs_real_of(const void *return_address);
 /* Whether any cuBLAS is mapped, called or not. */
 bool gs_real_mapped(void);
 
-/* How many were found so far, and the index-th of them: for doctor and the summary. */
-int gs_real_count(void);
-const gs_real_t *gs_real_at(int index);
-
 #endif

@@ -26,7 +26,6 @@ typedef struct {
 
 struct gs_table {
   gs_table_header_t header;
-  uint64_t digest;
   gs_row_t *rows;
   int row_count, row_room, refused;
   gs_bucket_t *buckets; /* an array, which the hash links */
@@ -322,9 +321,6 @@ gs_status_t gs_table_parse(const char *text, size_t length, const char *file, gs
   if (status == GS_OK) {
     memcpy(copy, text, length);
     copy[length] = '\0';
-    table->digest = 0xcbf29ce484222325u; /* FNV-1a */
-    for (size_t i = 0; i < length; i++)
-      table->digest = (table->digest ^ (unsigned char)text[i]) * 0x100000001b3u;
   }
   for (char *line = copy, *end = copy + length; status == GS_OK && line < end;) {
     char *stop = memchr(line, '\n', (size_t)(end - line));
@@ -394,9 +390,6 @@ void gs_table_free(gs_table_t *table) {
 
 const gs_table_header_t *gs_table_header(const gs_table_t *table) {
   return &table->header;
-}
-uint64_t gs_table_digest(const gs_table_t *table) {
-  return table->digest;
 }
 int gs_table_rows(const gs_table_t *table) {
   return table->row_count;

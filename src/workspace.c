@@ -132,7 +132,3 @@ void gs_workspace_fork(void) {
   held = 0;
   for (int i = 0; i < BLOCKS_MAX; i++) blocks[i].owner = UNUSED;
 }
-
-size_t gs_workspace_bytes(void) {
-  return held;
-}

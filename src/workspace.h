@@ -17,7 +17,5 @@
 gs_reason_t gs_workspace(CUcontext context, CUstream stream, size_t bytes, void **block);
 /* In a forked child, which has no use of the parent's device memory. */
 void gs_workspace_fork(void);
-/* Bytes held, for tests. */
-size_t gs_workspace_bytes(void);
 
 #endif

@@ -8,17 +8,7 @@
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Woverride-init" /* the defaults come first */
 const gs_case_t gs_cases[] = {
-#define GS_CASE(NAME, M, N, K, ...)                                                                          \
-  {.name = NAME,                                                                                             \
-   .m = M,                                                                                                   \
-   .n = N,                                                                                                   \
-   .k = K,                                                                                                   \
-   .split_k = 1,                                                                                             \
-   .raster = 1,                                                                                              \
-   .batch = 1,                                                                                               \
-   .alpha = 1,                                                                                               \
-   .scale = 1,                                                                                               \
-   __VA_ARGS__},
+#define GS_CASE GS_CASE_INIT
 #include "cases.def"
 #undef GS_CASE
 };

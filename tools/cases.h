@@ -33,6 +33,19 @@ typedef struct {
   bool quick;
 } gs_case_t;
 
+/* A case with its defaults first, then what it says otherwise: to be compiled without -Woverride-init. */
+#define GS_CASE_INIT(NAME, M, N, K, ...)                                                                     \
+  {.name = NAME,                                                                                             \
+   .m = M,                                                                                                   \
+   .n = N,                                                                                                   \
+   .k = K,                                                                                                   \
+   .split_k = 1,                                                                                             \
+   .raster = 1,                                                                                              \
+   .batch = 1,                                                                                               \
+   .alpha = 1,                                                                                               \
+   .scale = 1,                                                                                               \
+   __VA_ARGS__},
+
 extern const gs_case_t gs_cases[];
 extern const int gs_case_count;
 

@@ -22,17 +22,7 @@
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Woverride-init" /* the defaults come first */
 static const gs_case_t cases[] = {
-#define GS_PEER_CASE(NAME, M, N, K, ...)                                                                     \
-  {.name = NAME,                                                                                             \
-   .m = N,                                                                                                   \
-   .n = M,                                                                                                   \
-   .k = K,                                                                                                   \
-   .split_k = 1,                                                                                             \
-   .raster = 1,                                                                                              \
-   .batch = 1,                                                                                               \
-   .alpha = 1,                                                                                               \
-   .scale = 1,                                                                                               \
-   __VA_ARGS__},
+#define GS_PEER_CASE(NAME, M, N, K, ...) GS_CASE_INIT(NAME, N, M, K, __VA_ARGS__)
 #include "peer.def"
 #undef GS_PEER_CASE
 };
