@@ -8,6 +8,7 @@
 
 #include "calls.h"
 #include "gs_table.h"
+#include "layers.h"
 #include "tools.h"
 
 static bool same_point(const gs_gemm_t *x, const gs_gemm_t *y) {
@@ -91,11 +92,6 @@ static gs_gemm_t packed(gs_op_t transa, gs_op_t transb, int m, int n, int k, gs_
                      .ldd = m};
 }
 
-static bool op_read(char letter, gs_op_t *op) {
-  *op = letter == 'T' || letter == 't' ? GS_OP_T : GS_OP_N;
-  return strchr("TtNn", letter) && letter;
-}
-
 bool gs_points_shape(gs_points_t *points, const char *text, const char **why) {
   char ops[3], m_text[16], ns_text[256], k_text[16], pair[20] = "f16_f16", epilogue_text[16] = "default";
   int end = 0;
@@ -107,7 +103,7 @@ bool gs_points_shape(gs_points_t *points, const char *text, const char **why) {
   if (sscanf(text, "%2[NTnt]x%15[0-9]x%255[0-9,]x%15[0-9]%n", ops, m_text, ns_text, k_text, &end) != 4)
     return false;
   if (!gs_read_long(m_text, 1, INT32_MAX, &m) || !gs_read_long(k_text, 1, INT32_MAX, &k)) return false;
-  if (!op_read(ops[0], &transa) || !op_read(ops[1], &transb)) return false;
+  if (!gs_op_read((char[]){ops[0], 0}, &transa) || !gs_op_read((char[]){ops[1], 0}, &transb)) return false;
   if (text[end] == ':') {
     int more = 0;
     int fields = sscanf(text + end, ":%19[a-z0-9_]:%15[a-z_]%n", pair, epilogue_text, &more);
@@ -148,59 +144,52 @@ bool gs_points_calls(gs_points_t *points, const char *path) {
   return added && read;
 }
 
-/* One layer at every n and pair of types; NULL or what is wrong. */
-static const char *add_layer(gs_points_t *points, char *line, const gs_ns_t *ns, const char *types) {
-  char *field[6] = {0}, *rest = line;
-  int fields = 0;
-  long m, k;
-  gs_op_t transa, transb;
-  while (rest && fields < 6) field[fields++] = strsep(&rest, "\t");
-  if (fields < 5) return "fewer than 5 tab-separated fields: name transa transb m k";
-  if (!op_read(field[1][0], &transa) || !op_read(field[2][0], &transb) || field[1][1] || field[2][1])
-    return "transa and transb must be N or T";
-  if (!gs_read_long(field[3], 1, INT32_MAX, &m) || !gs_read_long(field[4], 1, INT32_MAX, &k))
-    return "m and k must be sizes";
-  const char *note = field[5] ? field[5] : "";
-  gs_epilogue_t epilogue = strstr(note, "gelu_bias") ? GS_EPILOGUE_GELU_BIAS
-                           : strstr(note, "bias")    ? GS_EPILOGUE_BIAS
-                                                     : GS_EPILOGUE_DEFAULT;
+typedef struct {
+  gs_type_t ab, d;
+} gs_pair_t;
+
+#define PAIRS_MAX 8
+
+/* "f16_f16,bf16_bf16"; 0 where it is malformed (said). */
+static int read_pairs(const char *types, gs_pair_t pairs[PAIRS_MAX]) {
   char copy[128];
+  int count = 0;
   snprintf(copy, sizeof copy, "%s", types);
-  for (char *pair, *list = copy; (pair = strsep(&list, ","));) {
-    gs_type_t ab, d;
-    if (!gs_pair_read(pair, &ab, &d))
-      return "the types asked for are not pairs that kernels compute, such as f16_f16";
-    if (strstr(note, "f32_out")) d = GS_TYPE_F32;
-    for (int i = 0; i < ns->count; i++) {
-      gs_gemm_t g = packed(transa, transb, (int)m, ns->n[i], (int)k, ab, d, epilogue);
-      if (!add(points, &g)) return "out of memory";
+  for (char *pair, *list = copy; (pair = strsep(&list, ",")) && count < PAIRS_MAX; count++)
+    if (!gs_pair_read(pair, &pairs[count].ab, &pairs[count].d)) {
+      gs_say("--types: \"%s\" is not a pair that kernels compute, such as f16_f16", pair);
+      return 0;
     }
-  }
-  return NULL;
+  return count;
 }
 
 bool gs_points_models(gs_points_t *points, const char *path, const gs_ns_t *ns, const char *types) {
-  FILE *file = fopen(path, "re");
-  char *line = NULL;
-  size_t room = 0;
-  int number = 0, layers = 0;
-  const char *why = NULL;
-  if (!file) {
-    gs_say("%s: cannot be read: %s", path, strerror(errno));
-    return false;
-  }
-  while (!why && getline(&line, &room, file) >= 0) {
-    number++;
-    line[strcspn(line, "\r\n")] = '\0';
-    if (!line[0] || line[0] == '#' || !strncmp(line, "name\t", 5)) continue;
-    why = add_layer(points, line, ns, types);
-    layers++;
-  }
-  bool failed = ferror(file) != 0;
-  free(line);
-  fclose(file);
-  if (why) gs_say("%s:%d: %s; mend the line, or put # before it", path, number, why);
-  if (failed) gs_say("%s: cannot be read to its end", path);
-  if (!why && !failed && !layers) gs_say("%s: holds no layers; see gemmshim tune --help", path);
-  return !why && !failed && layers;
+  gs_pair_t pairs[PAIRS_MAX];
+  gs_layers_t layers;
+  int pair_count = read_pairs(types, pairs);
+  if (!pair_count || !gs_layers_read(&layers, path)) return false;
+  bool added = true;
+  for (const gs_layer_t *layer = layers.items; layer < layers.items + layers.count; layer++)
+    for (int p = 0; p < pair_count; p++)
+      for (int i = 0; i < ns->count && added; i++) {
+        gs_gemm_t g = packed(layer->transa, layer->transb, layer->m, ns->n[i], layer->k, pairs[p].ab,
+                             layer->f32_out ? GS_TYPE_F32 : pairs[p].d, layer->epilogue);
+        added = add(points, &g);
+      }
+  gs_layers_free(&layers);
+  return added;
+}
+
+bool gs_points_grid(gs_points_t *points, const gs_ns_t *sizes, const char *types) {
+  gs_pair_t pairs[PAIRS_MAX];
+  int pair_count = read_pairs(types, pairs), count = sizes->count;
+  for (int p = 0; p < pair_count; p++)
+    for (int i = 0; i < count * count * count * 2; i++) {
+      int m = sizes->n[i / 2 / count % count], n = sizes->n[i / 2 / count / count],
+          k = sizes->n[i / 2 % count];
+      gs_gemm_t g =
+          packed(i % 2 ? GS_OP_T : GS_OP_N, GS_OP_N, m, n, k, pairs[p].ab, pairs[p].d, GS_EPILOGUE_DEFAULT);
+      if (!add(points, &g)) return false;
+    }
+  return pair_count > 0;
 }

@@ -25,9 +25,12 @@ bool gs_points_shape(gs_points_t *points, const char *text, const char **why);
 /* What a program called and kernels can serve, costliest first; false where the file cannot be read (said).
  */
 bool gs_points_calls(gs_points_t *points, const char *path);
-/* A table of layers: name transa transb m k note, tab-separated, a header line first; note holds bias,
- * gelu_bias, f32_out. Each at every n and for every pair of types ("f16_f16,bf16_bf16"). False: said. */
+/* The layers of a file (layers.h), each at every n and for every pair of types ("f16_f16,bf16_bf16"). False:
+ * said. */
 bool gs_points_models(gs_points_t *points, const char *path, const gs_ns_t *ns, const char *types);
+/* Every row-major M, N, K among sizes: NN and TN side by side, for every pair of types. False: said. */
+#define GS_GRID_SIZES "64,128,256,512,1024,2048,4096,8192,12288,16384"
+bool gs_points_grid(gs_points_t *points, const gs_ns_t *sizes, const char *types);
 void gs_points_free(gs_points_t *points);
 
 /* "f16_f16"; false where it is not a pair that a shipped kernel computes. */

@@ -120,6 +120,13 @@ SIM_EXPORT CUresult cuDeviceGetName(char *name, int size, CUdevice device) {
   return CUDA_SUCCESS;
 }
 
+SIM_EXPORT CUresult cuDeviceGetPCIBusId(char *bus, int size, CUdevice device) {
+  SIM_ENTER(bus, size, device);
+  DRIVER_TRY(check_device(device));
+  snprintf(bus, (size_t)size, "00000000:%02X:00.0", (unsigned)device);
+  return CUDA_SUCCESS;
+}
+
 SIM_EXPORT CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice device) {
   static const struct {
     CUdevice_attribute attribute;

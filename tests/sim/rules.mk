@@ -11,12 +11,13 @@ SIM_CFLAGS := -std=gnu11 -O2 -g -fPIC -fvisibility=hidden -Wall -Wextra -Werror 
 SIM_SHARED := reference record
 SIM_DRIVER := cuda_device cuda_stream cuda_graph cuda_kernel
 SIM_DRIVERS := $(SIM)/driver/libcuda.so.1 $(SIM)/driver-old/libcuda.so.1
+SIM_NVML   := $(SIM)/driver/libnvidia-ml.so.1
 SIM_CUBLAS := $(foreach v,12 13,$(SIM)/cuda$(v)/libcublas.so.$(v) $(SIM)/cuda$(v)/libcublasLt.so.$(v))
 SIM_DEMO   := $(SIM)/demo
 
 ## sim: the CPU stand-ins for libcublas, libcublasLt and libcuda
 .PHONY: sim
-sim: $(SIM_DRIVERS) $(SIM_CUBLAS) $(SIM_DEMO)
+sim: $(SIM_DRIVERS) $(SIM_NVML) $(SIM_CUBLAS) $(SIM_DEMO)
 
 $(SIM)/obj/%.o: tests/sim/%.c
 	@mkdir -p $(@D)
@@ -34,6 +35,10 @@ $(SIM)/driver-old/libcuda.map:
 $(SIM_DRIVERS): %/libcuda.so.1: $(foreach o,$(SIM_SHARED) $(SIM_DRIVER),$(SIM)/obj/$(o).o) $(LIBGS) %/libcuda.map
 	$(CC) $(SAN_FLAGS) -shared -o $@ -Wl,-soname,libcuda.so.1 -Wl,--version-script=$*/libcuda.map $(filter %.o,$^) $(LIBGS) \
 	  -lm -lpthread
+
+$(SIM_NVML): $(SIM)/obj/nvml.o
+	@mkdir -p $(@D)
+	$(CC) $(SAN_FLAGS) -shared -o $@ -Wl,-soname,$(@F) $^
 
 # libcublas and libcublasLt, once per major: every symbol in a version node named after its library.
 define SIM_MAJOR_RULES

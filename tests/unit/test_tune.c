@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "draft.h"
+#include "layers.h"
 #include "points.h"
 
 static char folder[] = "/tmp/gs_tune.XXXXXX";
@@ -73,6 +74,33 @@ Test(tune, malformed_shapes_are_refused) {
     cr_expect(why && *why);
     gs_points_free(&points);
   }
+}
+
+Test(tune, layers_say_how_often_they_come) {
+  gs_layers_t layers;
+  write_file("name\ttransa\ttransb\tm\tk\tnote\na_qkv\tT\tN\t8\t16\tbias x32\na_head\tN\tT\t64\t16\n");
+  cr_assert(gs_layers_read(&layers, file) && layers.count == 2);
+  const gs_layer_t *l = layers.items;
+  cr_assert(!strcmp(l[0].name, "a_qkv") && l[0].times == 32 && l[0].epilogue == GS_EPILOGUE_BIAS);
+  cr_assert(l[1].times == 1 && l[1].transa == GS_OP_N && l[1].transb == GS_OP_T && l[1].m == 64 &&
+            l[1].k == 16);
+  gs_layers_free(&layers);
+  write_file("a_qkv\tT\tN\t8\t16\tx0\n");
+  cr_assert_not(gs_layers_read(&layers, file));
+}
+
+Test(tune, grid_is_every_product_in_both_layouts) {
+  gs_points_t points = {0};
+  gs_ns_t sizes;
+  cr_assert(gs_ns_read(&sizes, "64,128,512"));
+  cr_assert(gs_points_grid(&points, &sizes, "f16_f16"));
+  cr_assert_eq(points.count, 54);
+  const gs_gemm_t *g = points.items + 2 * (9 * 0 + 3 * 1 + 2); /* row-major M 64, N 128, K 512 */
+  for (int layout = 0; layout < 2; layout++)
+    cr_assert(g[layout].m == 128 && g[layout].n == 64 && g[layout].k == 512 && g[layout].transb == GS_OP_N);
+  cr_assert(g[0].transa == GS_OP_N && g[0].lda == 128 && g[1].transa == GS_OP_T && g[1].lda == 512);
+  gs_points_free(&points);
+  cr_assert_not(gs_points_grid(&points, &sizes, "f16_f99"));
 }
 
 Test(tune, models_are_read_and_faults_refused) {
