@@ -9,7 +9,7 @@
   X(NOT_READY, "not_ready", "no CUDA driver with library loading (12.0 or newer) in this process")           \
   X(NO_TABLE, "no_table", "no table of tuned kernels fits this GPU")                                         \
   X(NO_ROW, "no_row", "the table has no row for this shape: run gemmshim tune")                              \
-  X(UNPROVEN, "unproven", "the row was measured with another cuBLAS or GPU: run gemmshim requalify")         \
+  X(UNPROVEN, "unproven", "the row was not measured on this GPU with this cuBLAS: run gemmshim requalify")   \
   X(SKIPPED, "skipped", "GEMMSHIM_ONLY or GEMMSHIM_SKIP left the row out")                                   \
   X(ENTRY, "entry", "this entry point is counted and forwarded only")                                        \
   X(DEGENERATE, "degenerate", "a size is zero or negative, or an argument is invalid: cuBLAS answers")       \

@@ -65,6 +65,8 @@ void gs_table_free(gs_table_t *table);
 const gs_table_header_t *gs_table_header(const gs_table_t *table);
 int gs_table_rows(const gs_table_t *table);
 const gs_row_t *gs_table_row(const gs_table_t *table, int index);
+/* FNV-1a of the text as it was read: with the GPU and the cuBLAS build, all that decides what serves. */
+uint64_t gs_table_digest(const gs_table_t *table);
 /* How many rows were refused while reading. */
 int gs_table_refused(const gs_table_t *table);
 
@@ -72,8 +74,8 @@ gs_key_t gs_key_of(const gs_gemm_t *g);
 /* The row whose interval holds g's n, or NULL. */
 const gs_row_t *gs_table_find(const gs_table_t *table, const gs_gemm_t *g);
 
-/* Whether a row may serve with this cuBLAS: measured with this very build, or won by 10% or more with
- * another build of the same major. */
+/* Whether a row of a table of this GPU model may serve with this cuBLAS: measured with this very build, or won
+ * by 10% or more with another build of the same major. */
 bool gs_row_proven(const gs_table_header_t *header, const gs_row_t *row, const int cublas[3]);
 
 int gs_row_format(char *buffer, size_t size, const gs_row_t *row); /* no newline; as snprintf */

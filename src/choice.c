@@ -8,49 +8,76 @@
 
 #include "options.h"
 
-/* The user's table of a GPU, if there is one. */
-static bool user_table(const char *slug, char *path, size_t size) {
+bool gs_user_table_path(const char *gpu, char *path, size_t size) {
+  char slug[64];
   const char *config = secure_getenv("XDG_CONFIG_HOME"), *home = secure_getenv("HOME");
+  gs_gpu_slug(gpu, slug, sizeof slug);
   int length = config && *config ? snprintf(path, size, "%s/gemmshim/%s.table", config, slug)
                : home && *home   ? snprintf(path, size, "%s/.config/gemmshim/%s.table", home, slug)
                                  : -1;
-  return length > 0 && (size_t)length < size && access(path, F_OK) == 0;
+  return length > 0 && (size_t)length < size;
 }
 
-static gs_status_t parse_builtin(const char *slug, gs_say_t say, void *context, gs_choice_t *choice) {
+/* The built-in table that shares the longest beginning of its name with the GPU's: its own, or one of a sibling
+ * ("nvidia-h200" for "nvidia-h100-pcie"), which its architecture tells; -1: none. */
+static int nearest_builtin(const gs_device_t *device) {
+  char slug[64], arch[16];
+  int nearest = -1;
+  size_t most = 0;
+  gs_gpu_slug(device->name, slug, sizeof slug);
+  snprintf(arch, sizeof arch, "\narch: sm_%d\n", device->sm);
   for (int i = 0; i < gs_builtin_table_count(); i++) {
     const char *name;
-    size_t length;
+    size_t length, same = 0;
     const char *text = gs_builtin_table(i, &name, &length);
-    if (strcmp(name, slug) != 0) continue;
-    snprintf(choice->source, sizeof choice->source, "built-in %s", name);
-    return gs_table_parse(text, length, choice->source, say, context, &choice->table);
+    while (name[same] && name[same] == slug[same]) same++;
+    bool own = !name[same] && !slug[same];
+    if (own) return i;
+    if (same > most && memmem(text, length, arch, strlen(arch))) most = same, nearest = i;
   }
-  snprintf(choice->source, sizeof choice->source, "no built-in table for %s", slug);
-  return GS_NOT_FOUND;
+  return nearest;
 }
 
-static bool made_for(const gs_table_header_t *header, const gs_device_t *device) {
-  return strcmp(header->gpu, device->name) == 0 && atoi(header->arch + 3) == device->sm &&
-         header->sms == device->sms;
+static gs_status_t parse_builtin(const gs_device_t *device, gs_say_t say, void *context,
+                                 gs_choice_t *choice) {
+  int index = nearest_builtin(device);
+  if (index < 0) {
+    snprintf(choice->source, sizeof choice->source, "no built-in table for %s", device->name);
+    return GS_NOT_FOUND;
+  }
+  const char *name;
+  size_t length;
+  const char *text = gs_builtin_table(index, &name, &length);
+  snprintf(choice->source, sizeof choice->source, "built-in %s", name);
+  return gs_table_parse(text, length, choice->source, say, context, &choice->table);
 }
 
-gs_status_t gs_choose_table(const gs_device_t *device, gs_say_t say, void *context, gs_choice_t *choice) {
-  char slug[64], line[512];
-  const char *asked = gs_option_text(GS_OPT_TABLE);
-  gs_gpu_slug(device->name, slug, sizeof slug);
-  *choice = (gs_choice_t){0};
-  if (*asked) snprintf(choice->source, sizeof choice->source, "%s", asked);
-  gs_status_t status = *asked || user_table(slug, choice->source, sizeof choice->source)
-                           ? gs_table_load(choice->source, say, context, &choice->table)
-                           : parse_builtin(slug, say, context, choice);
-  if (status != GS_OK || made_for(gs_table_header(choice->table), device)) return status;
+/* Refuses a table of another architecture; marks that of a sibling. */
+static gs_status_t fit(const gs_device_t *device, gs_say_t say, void *context, gs_choice_t *choice) {
+  char line[512];
   const gs_table_header_t *header = gs_table_header(choice->table);
-  snprintf(line, sizeof line,
-           "%s: made for %s (%s, %d SMs), this is %s (sm_%d, %d SMs); run gemmshim tune here", choice->source,
-           header->gpu, header->arch, header->sms, device->name, device->sm, device->sms);
+  bool of_arch = atoi(header->arch + 3) == device->sm;
+  choice->sibling = strcmp(header->gpu, device->name) != 0 || header->sms != device->sms;
+  if (of_arch && !choice->sibling) return GS_OK;
+  snprintf(line, sizeof line, "%s: made for %s (%s, %d SMs), this is %s (sm_%d, %d SMs)%s", choice->source,
+           header->gpu, header->arch, header->sms, device->name, device->sm, device->sms,
+           of_arch ? ": its rows are unproven and forwarded here; run gemmshim requalify"
+                   : "; run gemmshim tune here");
   if (say) say(context, line);
+  if (of_arch) return GS_OK;
   gs_table_free(choice->table);
   choice->table = NULL;
   return GS_MISMATCH;
+}
+
+gs_status_t gs_choose_table(const gs_device_t *device, gs_say_t say, void *context, gs_choice_t *choice) {
+  char path[256];
+  const char *asked = gs_option_text(GS_OPT_TABLE);
+  *choice = (gs_choice_t){0};
+  bool users = !*asked && gs_user_table_path(device->name, path, sizeof path) && access(path, F_OK) == 0;
+  if (*asked || users) snprintf(choice->source, sizeof choice->source, "%s", *asked ? asked : path);
+  gs_status_t status = *asked || users ? gs_table_load(choice->source, say, context, &choice->table)
+                                       : parse_builtin(device, say, context, choice);
+  /* Nobody asked for a sibling's built-in table: the counts of what it forwards say enough. */
+  return status == GS_OK ? fit(device, *asked || users ? say : NULL, context, choice) : status;
 }

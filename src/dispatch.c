@@ -22,7 +22,8 @@
 typedef struct {
   gs_table_t *table;
   gs_row_state_t *rows;
-  char source[256];
+  bool sibling;
+  char source[280]; /* with the digest */
 } gs_loaded_table_t;
 
 /* What was decided for one shape, once: per table its row, and why it may not serve. */
@@ -74,7 +75,9 @@ static bool add_table(const gs_device_t *device) {
     loaded->rows[i].skipped = !selected(row);
   }
   loaded->table = choice.table;
-  memcpy(loaded->source, choice.source, sizeof loaded->source);
+  loaded->sibling = choice.sibling;
+  snprintf(loaded->source, sizeof loaded->source, "%s (%016llx)", choice.source,
+           (unsigned long long)gs_table_digest(choice.table));
   table_count++;
   return true;
 }
@@ -137,8 +140,8 @@ static gs_reason_t judge_row(int t, const gs_row_t *row, const gs_gemm_t *g, con
   gs_reason_t reason = gs_kernel_supports(&row->kernel, g);
   if (reason != GS_REASON_SERVED) return reason;
   if (state_of_row(t, row)->skipped) return GS_REASON_SKIPPED;
-  return gs_row_proven(gs_table_header(tables[t].table), row, real->version) ? GS_REASON_SERVED
-                                                                             : GS_REASON_UNPROVEN;
+  bool proven = !tables[t].sibling && gs_row_proven(gs_table_header(tables[t].table), row, real->version);
+  return proven ? GS_REASON_SERVED : GS_REASON_UNPROVEN;
 }
 
 /* no_row: what to say of a table without a row for g. */

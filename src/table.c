@@ -28,6 +28,7 @@ struct gs_table {
   gs_table_header_t header;
   gs_row_t *rows;
   int row_count, row_room, refused;
+  uint64_t digest;
   gs_bucket_t *buckets; /* an array, which the hash links */
   gs_bucket_t *by_key;
 };
@@ -312,6 +313,12 @@ static gs_status_t read_line(gs_table_t *table, gs_reader_t *reader, char *line,
   return status;
 }
 
+static uint64_t digest_of(const char *text, size_t length) {
+  uint64_t hash = 0xcbf29ce484222325u;
+  for (size_t i = 0; i < length; i++) hash = (hash ^ (unsigned char)text[i]) * 0x100000001b3u;
+  return hash;
+}
+
 gs_status_t gs_table_parse(const char *text, size_t length, const char *file, gs_say_t say, void *context,
                            gs_table_t **out) {
   gs_reader_t reader = {.file = file, .say = say, .context = context};
@@ -321,6 +328,7 @@ gs_status_t gs_table_parse(const char *text, size_t length, const char *file, gs
   if (status == GS_OK) {
     memcpy(copy, text, length);
     copy[length] = '\0';
+    table->digest = digest_of(text, length);
   }
   for (char *line = copy, *end = copy + length; status == GS_OK && line < end;) {
     char *stop = memchr(line, '\n', (size_t)(end - line));
@@ -396,6 +404,9 @@ int gs_table_rows(const gs_table_t *table) {
 }
 const gs_row_t *gs_table_row(const gs_table_t *table, int index) {
   return &table->rows[index];
+}
+uint64_t gs_table_digest(const gs_table_t *table) {
+  return table->digest;
 }
 int gs_table_refused(const gs_table_t *table) {
   return table->refused;

@@ -13,9 +13,10 @@
 static const char help[] =
     "usage: gemmshim table check FILE\n"
     "       gemmshim table show [--json] [FILE|NAME]\n\n"
-    "check says every fault of a table as file:line: what, why, what to do; then how many rows are fine, how "
-    "many are\n"
-    "refused, and for which GPU and cuBLAS they are proven. show prints a table, or a built-in one by its "
+    "check says every fault of a table as file:line: what, why, what to do; then its digest (a hash of the "
+    "text),\n"
+    "how many rows are fine, how many are refused, and for which GPU and cuBLAS they are proven. show prints "
+    "a table, or a built-in one by its "
     "name; without\n"
     "an argument it lists the built-in ones.\n\n"
     "exit status: 0 fine; 1 a row or the file is refused; 2 bad usage; 3 there is no such file or table\n"
@@ -59,9 +60,9 @@ static int check(const char *name) {
   int refused = gs_table_refused(table), proven = 0;
   for (int i = 0; i < gs_table_rows(table); i++)
     proven += gs_row_proven(h, gs_table_row(table, i), h->cublas);
-  printf("%s: %d rows fine, %d refused; %d proven on %s with cuBLAS %d.%d.%d%s\n", name, gs_table_rows(table),
-         refused, proven, h->gpu, h->cublas[0], h->cublas[1], h->cublas[2],
-         h->predicted ? " (predicted: none was measured)" : "");
+  printf("%s: digest %016llx; %d rows fine, %d refused; %d proven on %s with cuBLAS %d.%d.%d%s\n", name,
+         (unsigned long long)gs_table_digest(table), gs_table_rows(table), refused, proven, h->gpu,
+         h->cublas[0], h->cublas[1], h->cublas[2], h->predicted ? " (predicted: none was measured)" : "");
   gs_table_free(table);
   return refused ? GS_EXIT_FALSE : GS_EXIT_OK;
 }
@@ -115,7 +116,10 @@ static cJSON *json_row(const gs_table_header_t *header, const gs_row_t *row) {
 
 static void show_json(const gs_table_t *table) {
   const gs_table_header_t *h = gs_table_header(table);
+  char digest[20];
+  snprintf(digest, sizeof digest, "%016llx", (unsigned long long)gs_table_digest(table));
   cJSON *root = cJSON_CreateObject();
+  cJSON_AddStringToObject(root, "digest", digest);
   cJSON_AddStringToObject(root, "gpu", h->gpu);
   cJSON_AddStringToObject(root, "arch", h->arch);
   cJSON_AddNumberToObject(root, "sms", h->sms);

@@ -85,15 +85,16 @@ static void find_table(gs_findings_t *found, int ordinal, const gs_device_t *dev
   const gs_table_header_t *header = gs_table_header(choice.table);
   int rows = gs_table_rows(choice.table), proven = 0;
   for (int i = 0; i < rows; i++)
-    proven += gs_row_proven(header, gs_table_row(choice.table, i), found->cublas_version);
+    proven += gs_choice_proves(&choice, gs_table_row(choice.table, i), found->cublas_version);
   gs_find(found, "table", GS_EXIT_OK, "",
-          "GPU %d: %s (%s): %d rows, %d refused, measured with cuBLAS %d.%d.%d", ordinal, choice.source,
-          why_chosen(&choice), rows, gs_table_refused(choice.table), header->cublas[0], header->cublas[1],
-          header->cublas[2]);
+          "GPU %d: %s (%s), digest %016llx: %d rows, %d refused, %s on %s with cuBLAS %d.%d.%d", ordinal,
+          choice.source, why_chosen(&choice), (unsigned long long)gs_table_digest(choice.table), rows,
+          gs_table_refused(choice.table), header->predicted ? "predicted" : "measured", header->gpu,
+          header->cublas[0], header->cublas[1], header->cublas[2]);
   const int *v = found->cublas_version;
   if (v[0])
     gs_find(found, "table", proven ? GS_EXIT_OK : GS_EXIT_FALSE,
-            proven && proven == rows ? "" : "gemmshim tune measures what is missing, here",
+            proven && proven == rows ? "" : "gemmshim requalify measures the others, here",
             "%d of them are proven with cuBLAS %d.%d.%d", proven, v[0], v[1], v[2]);
   gs_table_free(choice.table);
 }

@@ -7,6 +7,7 @@ SUITE(table);
 Test(table, a_good_table) {
   result_t r = sh("$G table check $TABLE");
   STATUS(r, 0);
+  HAS(r.out, "digest ");
   HAS(r.out, "0 refused");
   HAS(r.out, "proven on gemmshim CPU stand-in with cuBLAS 13.1.0");
   cr_assert(lines_of(r.out) == 1, "%s", r.out);
@@ -24,6 +25,7 @@ Test(table, json) {
   STATUS(r, 0);
   cJSON *root = json(r.out);
   cr_assert_str_eq(string_at(root, "gpu"), "gemmshim CPU stand-in");
+  HAS(sh("$G table check $TABLE").out, string_at(root, "digest"));
   cr_assert(number_at(root, "sms") == 132 && number_at(root, "cublas.0") == 13);
   cr_assert(number_at(root, "rows.0.m") > 0);
   cr_assert(number_at(root, "rows.0.library_us") == 10);

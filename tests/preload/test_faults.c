@@ -79,10 +79,63 @@ Test(faults, handle_that_does_not_tell_its_stream) {
   expect(&r, 0, 0, "gemmshim");
 }
 
-Test(faults, T1_table_for_another_gpu) {
+Test(faults, T1_table_for_a_sibling_gpu_is_unproven) {
   run_t r = RUN(WITH(.table = table, .environment = {"SIM_GPU=NVIDIA H100"}), "plain", "4");
-  cr_expect_eq(run_count(&r, RUN_ANY, GS_REASON_NO_TABLE, RUN_ANY), 4);
+  cr_expect_eq(run_count(&r, RUN_ANY, GS_REASON_UNPROVEN, RUN_ANY), 4);
+  cr_expect_eq(run_lines(r.err, "run gemmshim requalify"), 1, "%s", r.err);
   expect(&r, 0, 1, "sim.table");
+}
+
+Test(faults, T1_table_for_another_architecture) {
+  char other[256];
+  file_write(folder, "ampere.table",
+             "format: 1\ngpu: NVIDIA A100\narch: sm_80\nsms: 108\ncublas: 13.1.0\nmethod: fixture\n"
+             "date: 2026-11-29\n" ROW,
+             other);
+  run_t r = RUN(WITH(.table = other), "plain", "4");
+  cr_expect_eq(run_count(&r, RUN_ANY, GS_REASON_NO_TABLE, RUN_ANY), 4);
+  expect(&r, 0, 1, "ampere.table");
+}
+
+Test(faults, T1_siblings_share_the_built_in_table_unproven) {
+  run_t r = RUN(WITH(.environment = {"SIM_GPU=NVIDIA H200 NVL", "GEMMSHIM_LOG=1"}), "plain", "4");
+  cr_expect_eq(run_lines(r.err, "table: built-in nvidia-h200 ("), 1, "%s", r.err);
+  cr_expect_eq(run_lines(r.err, "made for"), 0, "nobody asked for it: %s", r.err);
+  expect(&r, 0, 1, "4 products, 0 served");
+}
+
+/* What serves is a function of the table, the GPU and the cuBLAS build; the counts of the rest come with what
+ * to do. */
+Test(faults, T1_rows_are_proven_by_build_or_margin) {
+  static const struct {
+    const char *cublas, *times;
+    int served;
+  } cases[] = {{"SIM_CUBLAS_VERSION=13.1.0", "9.8\t10", 4},
+               {"SIM_CUBLAS_VERSION=13.2.0", "9.8\t10", 0},
+               {"SIM_CUBLAS_VERSION=13.2.0", "9\t10", 4},
+               {"SIM_CUBLAS_VERSION=12.9.0", "5\t10", 0}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    char text[1024], path[256];
+    snprintf(text, sizeof text,
+             TABLE_HEADER(SIM_GPU_NAME, "13.1.0") "T\tN\t128\t128\tf16\tf16\t32f\tdefault\tsingle\t1\t64\t"
+                                                  "mma_f16_f16_tn_64x64x64_s4_w4\t1\t1\t%s\t0\t0\n",
+             cases[i].times);
+    file_write(folder, "margin.table", text, path);
+    run_t r = RUN(WITH(.table = path, .environment = {cases[i].cublas, "GEMMSHIM_LOG=1"}), "plain", "4");
+    cr_expect_eq(run_count(&r, RUN_ANY, GS_REASON_UNPROVEN, RUN_ANY), 4 - cases[i].served, "case %zu", i);
+    expect(&r, cases[i].served, cases[i].served ? 0 : 1, "4 forwarded: the row was not measured on this GPU");
+  }
+}
+
+/* Replicas can be compared: the summary's digest is what `gemmshim table check` prints. */
+Test(faults, T1_the_summary_names_the_digest) {
+  run_t r = RUN(WITH(.table = table, .environment = {"GEMMSHIM_LOG=1"}), "plain", "1");
+  unsigned long long hash = 0xcbf29ce484222325u;
+  char digest[24];
+  for (const char *c = TABLE_HEADER(SIM_GPU_NAME, "13.1.0") ROW; *c; c++)
+    hash = (hash ^ (unsigned char)*c) * 0x100000001b3u;
+  snprintf(digest, sizeof digest, "(%016llx)", hash);
+  expect(&r, 1, 1, digest);
 }
 
 Test(faults, no_table_for_this_gpu) {
