@@ -31,7 +31,7 @@ include kernels/rules.mk
 
 # ---- the library: floors 0 to 3 are an archive, which the tools link too; floor 4 makes it a preload ----
 FLOOR_0 := status options log
-FLOOR_1 := gemm histogram
+FLOOR_1 := gemm histogram extras
 FLOOR_2 := table builtin device real clock choice workspace
 FLOOR_3 := dispatch launch lt
 FLOOR_4 := hooks preload

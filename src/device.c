@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "compat.h"
+#include "extras.h"
 #include "log.h"
 
 gs_driver_t gs_driver;
@@ -74,24 +75,30 @@ typedef struct {
   _Atomic bool refused;
 } gs_loaded_t;
 
-static gs_loaded_t *loaded;  /* one per shipped kernel */
-static CUlibrary *libraries; /* one per image */
+static gs_loaded_t *loaded;  /* one per kernel */
+static CUlibrary *libraries; /* one per image: those of the shipped kernels, then one per extra */
 static pthread_mutex_t loading = PTHREAD_MUTEX_INITIALIZER;
+
+static CUlibrary *library_of(int index) {
+  int shipped = gs_shipped_count();
+  return &libraries[index < shipped ? gs_shipped_image_index(index)
+                                    : gs_shipped_image_count() + index - shipped];
+}
 
 static CUresult load(int index, CUdevice device, CUkernel *kernel) {
   size_t size;
   char id[GS_KERNEL_ID_MAX];
-  gs_kernel_t shipped = gs_shipped_at(index);
-  CUlibrary *library = &libraries[gs_shipped_image_index(index)];
+  gs_kernel_t wanted = gs_kernel_at(index);
+  CUlibrary *library = library_of(index);
   CUresult result = CUDA_SUCCESS;
-  gs_kernel_format(id, sizeof id, &shipped);
+  gs_kernel_format(id, sizeof id, &wanted);
   if (!*library)
-    result = gs_driver.cuLibraryLoadData(library, gs_shipped_image(gs_shipped_image_index(index), &size),
-                                         NULL, NULL, 0, NULL, NULL, 0);
+    result =
+        gs_driver.cuLibraryLoadData(library, gs_kernel_image(index, &size), NULL, NULL, 0, NULL, NULL, 0);
   if (result == CUDA_SUCCESS) result = gs_driver.cuLibraryGetKernel(kernel, *library, id);
   if (result == CUDA_SUCCESS) {
     gs_gemm_t any = {.m = 1, .n = 1, .k = 1, .batch = 1};
-    unsigned smem = gs_kernel_launch(&shipped, &any, 1).smem;
+    unsigned smem = gs_kernel_launch(&wanted, &any, 1).smem;
     if (smem > 48 << 10)
       result = gs_driver.cuKernelSetAttribute(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, (int)smem,
                                               *kernel, device);
@@ -108,8 +115,9 @@ static CUkernel load_once(int index, CUdevice device) {
   CUstreamCaptureMode mode = gs_capture_relax();
   pthread_mutex_lock(&loading);
   if (!loaded) {
-    libraries = calloc((size_t)gs_shipped_image_count(), sizeof *libraries);
-    __atomic_store_n(&loaded, calloc((size_t)gs_shipped_count(), sizeof *loaded), __ATOMIC_RELEASE);
+    libraries = calloc((size_t)gs_shipped_image_count() + GS_EXTRAS_MAX, sizeof *libraries);
+    __atomic_store_n(&loaded, calloc((size_t)gs_shipped_count() + GS_EXTRAS_MAX, sizeof *loaded),
+                     __ATOMIC_RELEASE);
   }
   if (loaded && libraries && !loaded[index].refused) {
     gs_loaded_t *entry = &loaded[index];

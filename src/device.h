@@ -57,9 +57,9 @@ static inline void gs_launch_config(const gs_launch_t *launch, CUstream stream, 
                              .numAttrs = 1};
 }
 
-/* The driver's handle of a shipped kernel (index as gs_shipped_at), loaded on first use and made ready for
+/* The driver's handle of a kernel (index as gs_kernel_at of extras.h), loaded on first use and made ready for
  * its shared memory on the device; NULL, once and for all, where the driver refuses. Thread-safe; lock-free
  * once loaded. The kernel runs in any context of any device that its cubin fits. */
-CUkernel gs_device_kernel(int shipped_index, CUdevice device);
+CUkernel gs_device_kernel(int index, CUdevice device);
 
 #endif

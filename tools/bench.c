@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "extras.h"
 #include "progress.h"
 
 #define ALIGNMENT   256
@@ -147,7 +148,7 @@ gs_operands_t gs_bench_operands(const gs_bench_t *bench, int copy) {
 /* ---- contenders ---- */
 
 static bool launch_kernel(gs_bench_t *bench, gs_contender_t *contender, const gs_operands_t *o) {
-  gs_kernel_t kernel = gs_shipped_at(contender->index);
+  gs_kernel_t kernel = gs_kernel_at(contender->index);
   CUkernel handle = gs_device_kernel(contender->index, bench->gpu->device.handle);
   if (!handle) return false;
   gs_params_t p =
@@ -186,7 +187,7 @@ static bool record(void *context) {
 /* One workspace serves all: kernels leave its counters zero. A larger one would move it, and graphs that were
  * recorded before would use the old one: it has its full size at once. */
 static bool has_workspace(gs_bench_t *bench, const gs_contender_t *contender) {
-  gs_kernel_t kernel = gs_shipped_at(contender->index);
+  gs_kernel_t kernel = gs_kernel_at(contender->index);
   if (contender->split_k == 1) return true;
   if (gs_kernel_workspace(&kernel, &bench->gemm, contender->split_k) > GS_BENCH_WORKSPACE) return false;
   if (bench->workspace) return true;
@@ -267,7 +268,7 @@ int gs_contender_name(char *buffer, size_t size, const gs_contender_t *contender
   case GS_BY_LT:
     return snprintf(buffer, size, "cublasLtMatmul candidate %d", contender->index);
   case GS_BY_KERNEL:
-    kernel = gs_shipped_at(contender->index);
+    kernel = gs_kernel_at(contender->index);
     gs_kernel_format(id, sizeof id, &kernel);
     break;
   }

@@ -20,7 +20,7 @@ typedef enum { GS_BY_KERNEL, GS_BY_GEMM_EX, GS_BY_LT } gs_contender_kind_t;
 
 typedef struct {
   gs_contender_kind_t kind;
-  int index; /* of the shipped kernel, or of cuBLASLt's candidate */
+  int index; /* of the kernel, as gs_kernel_at, or of cuBLASLt's candidate */
   int split_k, raster;
   double predicted_us; /* by the cost model; kernels only */
   CUgraphExec graph;

@@ -26,7 +26,11 @@ static const char help[] =
     "    --types LIST    of these types (f16_f16)\n"
     "  -o, --output FILE the table (the GPU's name with .table, in this folder)\n"
     "  --split-k MAX     split k at most so often (16)\n"
-    "  --candidates N    measure the N that the cost model ranks first (12)\n"
+    "  --candidates N    measure the N that the cost model ranks first (12; with --kernels 4 a kernel)\n"
+    "  --kernels LIST    of our kernels only these: ids, tiles (mma_128x96x32_s4_w4) or patterns with "
+    "commas\n"
+    "                    between, or a file of them; what is not shipped is compiled (NVRTC)\n"
+    "  --all             list every contender that was measured, not the verdict alone\n"
     "  --again           measure products anew whose rows the table has\n"
     "  --budget SECONDS  stop after so long; the same command goes on from there\n"
     "  --device N        which GPU (0)\n"
@@ -38,15 +42,30 @@ static const char help[] =
     "cuBLAS or readable input.\n"
     "example: gemmshim tune --shape TNx4096x1,8,64x4096:f16_f16 -o mine.table\n";
 
-enum { SHAPE = 256, MODELS, N, TYPES, SPLIT_K, CANDIDATES, AGAIN, BUDGET, DEVICE, CUBLAS, QUICK, JSON };
+enum {
+  SHAPE = 256,
+  MODELS,
+  N,
+  TYPES,
+  SPLIT_K,
+  CANDIDATES,
+  AGAIN,
+  BUDGET,
+  DEVICE,
+  CUBLAS,
+  QUICK,
+  JSON,
+  KERNELS,
+  ALL
+};
 
 typedef struct {
   gs_points_t points;
-  const char *models, *types, *output, *cublas;
+  const char *models, *types, *output, *cublas, *kernels;
   gs_ns_t ns;
   gs_tune_options_t tune;
   long device, budget;
-  bool again, json;
+  bool again, json, all;
 } gs_command_t;
 
 typedef struct {
@@ -112,6 +131,12 @@ static int read_option(int option, char **argv, gs_command_t *command) {
   case JSON:
     command->json = true;
     return -1;
+  case KERNELS:
+    command->kernels = optarg;
+    return -1;
+  case ALL:
+    command->all = true;
+    return -1;
   case 'h':
     return gs_help(help);
   default:
@@ -133,6 +158,8 @@ static int read_command(int argc, char **argv, gs_command_t *command) {
                                           {"cublas", required_argument, NULL, CUBLAS},
                                           {"quick", no_argument, NULL, QUICK},
                                           {"json", no_argument, NULL, JSON},
+                                          {"kernels", required_argument, NULL, KERNELS},
+                                          {"all", no_argument, NULL, ALL},
                                           {"help", no_argument, NULL, 'h'},
                                           {0}};
   for (int option; (option = getopt_long(argc, argv, ":ho:", options, NULL)) != -1;) {
@@ -228,6 +255,49 @@ static cJSON *json_tuned(const gs_tuned_t *tuned) {
 
 /* ---- the run ---- */
 
+/* context: the progress that is shown. */
+static void print_contender(void *context, const gs_contender_t *contender) {
+  char name[128];
+  gs_progress_clear(context);
+  gs_contender_name(name, sizeof name, contender);
+  printf("  %9.2f us  %s", gs_contender_us(contender), name);
+  if (contender->kind == GS_BY_KERNEL) printf(" (predicted %.2f)", contender->predicted_us);
+  putchar('\n');
+}
+
+/* context: a cJSON array. */
+static void json_contender(void *context, const gs_contender_t *contender) {
+  char name[128];
+  cJSON *entry = cJSON_CreateObject();
+  gs_contender_name(name, sizeof name, contender);
+  cJSON_AddStringToObject(entry, "contender", name);
+  cJSON_AddNumberToObject(entry, "us", gs_contender_us(contender));
+  cJSON_AddNumberToObject(entry, "samples", contender->gpu_count);
+  if (contender->kind == GS_BY_KERNEL)
+    cJSON_AddNumberToObject(entry, "predicted_us", contender->predicted_us);
+  cJSON_AddItemToArray(context, entry);
+}
+
+/* Tunes one product and tells what came of it, on stdout or in results. */
+static gs_tuned_t tune_one(gs_bench_t *bench, const gs_gemm_t *g, const gs_command_t *command,
+                           gs_progress_t *progress, cJSON *results) {
+  gs_tune_options_t options = command->tune;
+  cJSON *all = command->all && results ? cJSON_CreateArray() : NULL;
+  options.measured = !command->all ? NULL : results ? json_contender : print_contender;
+  options.context = all ? (void *)all : progress;
+  gs_tuned_t tuned = gs_tune(bench, g, &options);
+  gs_progress_clear(progress);
+  if (!results) {
+    print_tuned(&tuned);
+    fflush(stdout);
+    return tuned;
+  }
+  cJSON *entry = json_tuned(&tuned);
+  if (all) cJSON_AddItemToObject(entry, "all", all);
+  cJSON_AddItemToArray(results, entry);
+  return tuned;
+}
+
 static bool tune_all(gs_bench_t *bench, gs_draft_t *draft, const gs_command_t *command, gs_tally_t *tally,
                      cJSON *results) {
   gs_progress_t progress = gs_progress_begin();
@@ -249,15 +319,12 @@ static bool tune_all(gs_bench_t *bench, gs_draft_t *draft, const gs_command_t *c
     snprintf(what, sizeof what, "%d of %d, %s; %d won, best %.2fx", i + 1, points->count, point,
              tally->count[GS_TUNE_WIN], tally->best);
     gs_progress_show(&progress, (double)i / points->count, what);
-    gs_tuned_t tuned = gs_tune(bench, g, &command->tune);
+    gs_tuned_t tuned = tune_one(bench, g, command, &progress, results);
     tally->count[tuned.verdict]++;
     if (tuned.verdict == GS_TUNE_WIN && tuned.ratio.value > tally->best) tally->best = tuned.ratio.value;
-    gs_progress_clear(&progress);
-    if (results)
-      cJSON_AddItemToArray(results, json_tuned(&tuned));
-    else
-      print_tuned(&tuned), fflush(stdout);
-    if (!command->tune.quick)
+    bool shipped = tuned.verdict != GS_TUNE_WIN || gs_shipped_find(&tuned.row.kernel) >= 0;
+    if (!shipped) gs_say("a kernel that is not shipped won: no row is written");
+    if (!command->tune.quick && shipped)
       written = gs_draft_settle(draft, g, tuned.verdict == GS_TUNE_WIN ? &tuned.row : NULL);
     if (!gs_gpu_ok(bench->gpu)) {
       gs_say("%s: the GPU's context is lost; run the same command again, it goes on from here",
@@ -290,6 +357,22 @@ static int report(const gs_draft_t *draft, const gs_command_t *command, const gs
   return count[GS_TUNE_WRONG] ? GS_EXIT_FALSE : GS_EXIT_OK;
 }
 
+/* Our kernels that take part; an exit status, GS_EXIT_OK: go on. */
+static int gather(gs_pool_t *pool, const gs_gpu_t *gpu, gs_command_t *command) {
+  const gs_pool_for_t for_what = {.sm = gpu->device.sm, .products = &command->points, .stopped = &stopped};
+  gs_status_t status = GS_OK;
+  if (command->kernels)
+    status = gs_pool_named(pool, command->kernels, &for_what);
+  else if (!gs_pool_shipped(pool))
+    status = GS_NOMEM;
+  int candidates = command->kernels ? 4 * pool->count : 0;
+  if (candidates < GS_TUNE_CANDIDATES) candidates = GS_TUNE_CANDIDATES;
+  if (candidates > GS_TUNE_CANDIDATES_MAX) candidates = GS_TUNE_CANDIDATES_MAX;
+  if (!command->tune.candidates) command->tune.candidates = candidates;
+  command->tune.pool = pool;
+  return status == GS_OK ? GS_EXIT_OK : status == GS_SYNTAX ? GS_EXIT_USAGE : GS_EXIT_MACHINE;
+}
+
 /* Tunes into the table; returns an exit status. */
 static int tune_into(gs_draft_t *draft, gs_gpu_t *gpu, const gs_cublas_t *cublas,
                      const gs_command_t *command) {
@@ -312,8 +395,9 @@ static int tune_into(gs_draft_t *draft, gs_gpu_t *gpu, const gs_cublas_t *cublas
   return stopped ? 128 + stopped : written ? status : GS_EXIT_FALSE;
 }
 
-static int tune_on(gs_gpu_t *gpu, const gs_command_t *command) {
+static int tune_on(gs_gpu_t *gpu, gs_command_t *command) {
   gs_cublas_t cublas;
+  gs_pool_t pool = {0};
   gs_draft_t draft;
   char fault[512], path[4096], slug[64];
   if (gs_cublas_open(&cublas, gpu, command->cublas, fault, sizeof fault) != GS_OK) {
@@ -324,17 +408,21 @@ static int tune_on(gs_gpu_t *gpu, const gs_command_t *command) {
   snprintf(path, sizeof path, "%s%s", command->output ? command->output : slug,
            command->output ? "" : ".table");
   gs_table_header_t header = describe(gpu, &cublas);
-  int status = GS_EXIT_MACHINE;
-  if (gs_draft_open(&draft, path, &header)) {
-    status = tune_into(&draft, gpu, &cublas, command);
-    gs_draft_close(&draft);
+  int status = gather(&pool, gpu, command);
+  if (status == GS_EXIT_OK) {
+    status = GS_EXIT_MACHINE;
+    if (gs_draft_open(&draft, path, &header)) {
+      status = tune_into(&draft, gpu, &cublas, command);
+      gs_draft_close(&draft);
+    }
   }
+  gs_pool_free(&pool);
   gs_cublas_close(&cublas);
   return status;
 }
 
 int gs_cmd_tune(int argc, char **argv) {
-  gs_command_t command = {.types = "f16_f16", .tune = {.split_max = 16, .candidates = GS_TUNE_CANDIDATES}};
+  gs_command_t command = {.types = "f16_f16", .tune.split_max = 16};
   gs_gpu_t gpu;
   gs_ns_read(&command.ns, "1,2,4,8,16,32,64,128,512,2048");
   int status = read_command(argc, argv, &command);

@@ -446,6 +446,18 @@ static gs_status_t judge_after(gs_cubin_t *cubin) {
                 needs->registers, needs->stack, needs->spill_stores, needs->spill_loads);
 }
 
+gs_status_t gs_generate_ready(char *why, size_t size) {
+  char folder[PATH_MAX];
+  int cache = cache_open(folder, sizeof folder);
+  if (cache >= 0) close(cache);
+  if (nvrtc_open()) return GS_OK;
+  snprintf(
+      why, size,
+      "NVRTC 12 or 13 is not to be found: install a CUDA toolkit and set CUDA_HOME, or put the folder of "
+      "libnvrtc.so.13 into LD_LIBRARY_PATH");
+  return GS_NOT_FOUND;
+}
+
 gs_status_t gs_generate(const char *id, int sm, uint64_t cache_bytes, gs_cubin_t *cubin) {
   gs_kernel_t kernel;
   request_t request;
@@ -456,10 +468,8 @@ gs_status_t gs_generate(const char *id, int sm, uint64_t cache_bytes, gs_cubin_t
     return refuse(cubin, GS_SYNTAX, "not the id of a kernel: see the ids that `gemmshim kernels` lists");
   gs_status_t status = judge_before(&kernel, arch, cubin);
   if (status != GS_OK) return status;
-  if (!nvrtc_open())
-    return refuse(cubin, GS_NOT_FOUND,
-                  "NVRTC 12 or 13 is not to be found: install a CUDA toolkit and set CUDA_HOME, or put the "
-                  "folder of libnvrtc.so.13 into LD_LIBRARY_PATH");
+  char why[sizeof cubin->why];
+  if (gs_generate_ready(why, sizeof why) != GS_OK) return refuse(cubin, GS_NOT_FOUND, "%s", why);
   request_make(&request, id, &kernel, arch);
   status = compile_or_find(&request, cache_bytes, cubin);
   return status == GS_OK ? judge_after(cubin) : status;

@@ -30,6 +30,8 @@ typedef struct {
  * says so and the kernel is compiled all the same.
  * GS_SYNTAX: not an id. GS_UNSUPPORTED: this kernel is refused. GS_NOT_FOUND: no NVRTC. GS_NOMEM. */
 gs_status_t gs_generate(const char *id, int sm, uint64_t cache_bytes, gs_cubin_t *cubin);
+/* Loads NVRTC and looks at the cache, which processes forked afterwards need not do again; GS_NOT_FOUND: why. */
+gs_status_t gs_generate_ready(char *why, size_t size);
 void gs_cubin_free(gs_cubin_t *cubin);
 
 typedef struct {

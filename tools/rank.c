@@ -97,12 +97,13 @@ static void insert(gs_candidate_t *best, int *count, int limit, gs_candidate_t c
   best[at] = candidate;
 }
 
-int gs_rank(gs_gpu_t *gpu, const gs_gemm_t *g, int split_max, size_t workspace_max, gs_candidate_t *best,
-            int limit) {
+int gs_rank(gs_gpu_t *gpu, const gs_pool_t *pool, const gs_gemm_t *g, int split_max, size_t workspace_max,
+            gs_candidate_t *best, int limit) {
   int count = 0;
   double least_us = memory_us(gpu, g);
-  for (int index = 0; index < gs_shipped_count(); index++) {
-    gs_kernel_t k = gs_shipped_at(index);
+  for (int i = 0; i < pool->count; i++) {
+    int index = pool->indices[i];
+    gs_kernel_t k = gs_kernel_at(index);
     if (gs_kernel_supports(&k, g) != GS_REASON_SERVED) continue;
     CUkernel handle = gs_device_kernel(index, gpu->device.handle);
     gs_launch_t launch = gs_kernel_launch(&k, g, 1);

@@ -44,8 +44,8 @@ static void enter(gs_race_t *race, gs_contender_t contender) {
 static void enter_all(gs_race_t *race, const gs_tune_options_t *options) {
   gs_bench_t *bench = race->bench;
   gs_candidate_t best[GS_TUNE_CANDIDATES_MAX];
-  int count =
-      gs_rank(bench->gpu, &bench->gemm, options->split_max, GS_BENCH_WORKSPACE, best, options->candidates);
+  int count = gs_rank(bench->gpu, options->pool, &bench->gemm, options->split_max, GS_BENCH_WORKSPACE, best,
+                      options->candidates);
   for (int i = 0; i < count; i++)
     enter(race, (gs_contender_t){.kind = GS_BY_KERNEL,
                                  .index = best[i].index,
@@ -83,7 +83,7 @@ static void heat(gs_race_t *race, int rounds, int keep_ours) {
 /* Other orders of the tiles, for the kernel that leads. */
 static void enter_rasters(gs_race_t *race) {
   gs_contender_t lead = *race->ours[0];
-  gs_kernel_t kernel = gs_shipped_at(lead.index);
+  gs_kernel_t kernel = gs_kernel_at(lead.index);
   const gs_gemm_t *g = &race->bench->gemm;
   for (int i = 0; i < RASTERS; i++) {
     if (g->m <= (int64_t)kernel.bm * rasters[i] / 2 || g->n <= kernel.bn) break; /* the same order again */
@@ -137,7 +137,7 @@ static void final(gs_race_t *race, gs_tuned_t *tuned, int rounds) {
 static void describe_row(gs_tuned_t *tuned, const gs_contender_t *ours) {
   tuned->row.key = gs_key_of(&tuned->gemm);
   tuned->row.n_lo = tuned->row.n_hi = (int32_t)tuned->gemm.n;
-  tuned->row.kernel = gs_shipped_at(ours->index);
+  tuned->row.kernel = gs_kernel_at(ours->index);
   tuned->row.split_k = (int16_t)ours->split_k;
   tuned->row.raster = (int16_t)ours->raster;
 }
@@ -161,6 +161,14 @@ static void run(gs_race_t *race, gs_tuned_t *tuned, const gs_tune_options_t *opt
   final(race, tuned, rounds);
 }
 
+/* Fastest first. */
+static void tell_all(gs_race_t *race, const gs_tune_options_t *options) {
+  gs_contender_t *order[CONTENDERS_MAX];
+  for (int i = 0; i < race->count; i++) order[i] = &race->all[i];
+  qsort(order, (size_t)race->count, sizeof *order, by_time);
+  for (int i = 0; i < race->count; i++) options->measured(options->context, order[i]);
+}
+
 gs_tuned_t gs_tune(gs_bench_t *bench, const gs_gemm_t *g, const gs_tune_options_t *options) {
   gs_tuned_t tuned = {.verdict = GS_TUNE_NONE, .gemm = *g};
   gs_race_t *race = calloc(1, sizeof *race);
@@ -172,6 +180,7 @@ gs_tuned_t gs_tune(gs_bench_t *bench, const gs_gemm_t *g, const gs_tune_options_
     tuned.copies = bench->copies;
     race->bench = bench, race->all = all;
     run(race, &tuned, options);
+    if (options->measured) tell_all(race, options);
     for (int i = 0; i < race->count; i++) gs_bench_done(&all[i]);
     if (!gs_gpu_ok(bench->gpu)) {
       tuned.verdict = GS_TUNE_NONE;

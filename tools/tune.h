@@ -4,14 +4,21 @@
 
 #include "bench.h"
 #include "gs_table.h"
+#include "pool.h"
 
 #define GS_TUNE_CANDIDATES     12 /* of our kernels and splits, measured, unless more are asked for */
 #define GS_TUNE_CANDIDATES_MAX 128
 #define GS_TUNE_ROUNDS         31 /* of the last comparison */
 
+/* Told of every contender that ran, fastest first, when a product is done. */
+typedef void (*gs_measured_t)(void *context, const gs_contender_t *contender);
+
 typedef struct {
+  const gs_pool_t *pool; /* our kernels */
   int split_max, candidates;
-  bool quick; /* few rounds, to try things out; proves nothing */
+  bool quick;             /* few rounds, to try things out; proves nothing */
+  gs_measured_t measured; /* NULL: nobody is told */
+  void *context;
 } gs_tune_options_t;
 
 typedef enum {

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "baseline.h"
+#include "extras.h"
 #include "progress.h"
 #include "tools.h"
 
@@ -121,7 +122,7 @@ static const char *judge_workspace(gs_checker_t *checker, size_t needed) {
 static void launch(gs_checker_t *checker, int index, const gs_trial_t *trial, unsigned char *after) {
   gs_gpu_t *gpu = &checker->gpu;
   const gs_case_t *from = trial->from;
-  gs_kernel_t kernel = gs_shipped_at(index);
+  gs_kernel_t kernel = gs_kernel_at(index);
   CUkernel handle = gs_device_kernel(index, gpu->device.handle);
   gs_operands_t o = gs_trial_operands(trial, gs_gpu_pointer(checker->arena));
   gs_params_t p =
@@ -137,7 +138,7 @@ static void launch(gs_checker_t *checker, int index, const gs_trial_t *trial, un
 /* Runs the kernel on the trial, twice; NULL or what is wrong. */
 static const char *check(gs_checker_t *checker, int index, const gs_trial_t *trial, double library,
                          gs_gate_t *gate) {
-  gs_kernel_t kernel = gs_shipped_at(index);
+  gs_kernel_t kernel = gs_kernel_at(index);
   *gate = (gs_gate_t){0};
   size_t workspace = set_workspace(checker, &kernel, trial);
   if (workspace == SIZE_MAX) return "the registry says that k cannot be split";
@@ -174,7 +175,7 @@ static void note(gs_outcome_t *outcome, const gs_trial_t *trial, const gs_gate_t
 /* What keeps the kernel from the trial; NULL where nothing does, or it is right to refuse: for its alignment, for
  * an fp32 result too deep for its accuracy, or for more parts of k than it can add up on this GPU. */
 static const char *unfit(gs_checker_t *checker, int index, const gs_trial_t *trial, bool *skip) {
-  gs_kernel_t kernel = gs_shipped_at(index);
+  gs_kernel_t kernel = gs_kernel_at(index);
   gs_gemm_t g = trial->gemm;
   gs_operands_t o = gs_trial_operands(trial, gs_gpu_pointer(checker->arena));
   g.align = gs_align_of(&o);
@@ -246,7 +247,7 @@ static bool check_case(gs_checker_t *checker, const gs_group_t *group, const gs_
 
 void gs_outcome_print(int index, const gs_outcome_t *outcome) {
   char id[GS_KERNEL_ID_MAX];
-  gs_kernel_t kernel = gs_shipped_at(index);
+  gs_kernel_t kernel = gs_kernel_at(index);
   gs_kernel_format(id, sizeof id, &kernel);
   if (outcome->state == GS_CHECKED_OK)
     printf("ok   %-42s cases=%d worst=%.2f%s%s\n", id, outcome->cases, outcome->worst,
@@ -292,7 +293,7 @@ static bool same_group(const gs_kernel_t *x, const gs_kernel_t *y) {
 static bool next_group(const gs_board_t *board, gs_group_t *group) {
   group->count = 0;
   for (int i = 0; i < gs_shipped_count(); i++) {
-    gs_kernel_t kernel = gs_shipped_at(i);
+    gs_kernel_t kernel = gs_kernel_at(i);
     if (!board->outcomes[i].wanted || board->outcomes[i].state != GS_UNCHECKED) continue;
     if (group->count && !same_group(&kernel, &group->first)) continue;
     if (group->count == 0) group->first = kernel;

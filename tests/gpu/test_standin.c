@@ -164,6 +164,51 @@ Test(gpu, tune_measures_and_reports) {
   cr_assert_gt(number_at(root, "products.0.lt_candidates"), 0);
 }
 
+#define OWN_CACHE "XDG_CACHE_HOME=$PWD "
+
+static void need_nvrtc(void) {
+  result_t r = sh(OWN_CACHE "$G kernels --compile direct_f16_f16_tn_16x16_u1_w1");
+  if (r.status == 3) cr_skip_test("%s", r.err);
+  STATUS(r, 0);
+}
+
+/* Ids, tiles and patterns; what is not shipped is compiled, what is refused is left out. */
+Test(gpu, tune_measures_the_kernels_it_is_told_to) {
+  need_nvrtc();
+  write_file("names",
+             "# some\nmma_f16_f16_tn_48x64x32_s3_w2 # one\n\ndirect_16x16_u3_w2,mma_256x256x32_s2_w4\n", 85);
+  result_t r = sh(OWN_CACHE ON_SIM TINY "--all --kernels names");
+  STATUS(r, 0);
+  HAS(r.err, "mma_f16_f16_tn_256x256x32_s2_w4: refused: 512 accumulators");
+  HAS(r.out, "us  mma_f16_f16_tn_48x64x32_s3_w2 split_k 1");
+  HAS(r.out, "us  direct_f16_f16_tn_16x16_u3_w2 split_k 1");
+  HAS(r.out, "us  cublasGemmEx\n");
+  LACKS(r.out, "bf16");
+  LACKS(r.out, "64x64x64");
+  r = sh(OWN_CACHE ON_SIM TINY "--all --json --kernels 'mma_f16_f16_tn_64x64x64*,direct_16x16_u3_w2'");
+  STATUS(r, 0);
+  cJSON *root = json(r.out);
+  cr_assert_eq(number_at(root, "products.0.candidates"), 2);
+  cr_assert_gt(number_at(root, "products.0.all.0.us"), 0);
+}
+
+Test(gpu, tune_says_which_kernels_it_cannot_take) {
+  static const struct {
+    const char *names;
+    int status;
+    const char *said;
+  } wrong[] = {{"nonsense", 2, "neither a kernel's id nor a tile nor a pattern"},
+               {"mma_128x96x33_s4_w4", 2, "neither a kernel's id"},
+               {"'mma_q*'", 3, "no shipped kernel matches"},
+               {"mma_256x256x32_s2_w4", 3, "names no kernel that could take part"},
+               {"/proc/self", 3, "not a regular file"}};
+  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+    result_t r = sh(OWN_CACHE ON_SIM TINY "--kernels %s", wrong[i].names);
+    STATUS(r, wrong[i].status);
+    HAS(r.err, wrong[i].said);
+  }
+}
+
 Test(gpu, tune_reads_what_run_writes) {
   STATUS(sh(ON_SIM "$G run -o app.calls -- $DEMO"), 0);
   result_t r = sh(ON_SIM "$G tune --quick --budget 1 app.calls");

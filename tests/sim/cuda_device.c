@@ -98,6 +98,13 @@ SIM_EXPORT CUresult cuDriverGetVersion(int *version) {
   return CUDA_SUCCESS;
 }
 
+/* NVRTC calls this where it finds a driver, and would crash without. */
+SIM_EXPORT CUresult cuGetExportTable(const void **table, const CUuuid *id) {
+  SIM_ENTER(table, id);
+  *table = NULL;
+  return CUDA_ERROR_NOT_SUPPORTED;
+}
+
 SIM_EXPORT CUresult cuDeviceGetCount(int *count) {
   SIM_ENTER(count);
   DRIVER_TRY(driver_ready());
