@@ -38,6 +38,7 @@ FLOOR_4 := hooks preload
 
 LIBGS   := $(BUILD)/libgs.a
 SHIM    := $(BUILD)/libgemmshim.so
+HANDLES := $(BUILD)/libgemmshim-handles.so
 CLI     := $(BUILD)/gemmshim
 OBJ_OF   = $(patsubst %,$(BUILD)/src/%.o,$(1))
 GS_OBJS   := $(call OBJ_OF,$(FLOOR_0) $(FLOOR_1) $(FLOOR_2) $(FLOOR_3)) $(KERNEL_OBJS)
@@ -49,9 +50,9 @@ LTO := $(if $(SANITIZE),,-flto=auto)
 $(filter-out %/real.o %/device.o %/builtin.o,$(call OBJ_OF,$(FLOOR_0) $(FLOOR_1) $(FLOOR_2) $(FLOOR_3) $(FLOOR_4))): \
   CFLAGS += $(if $(LTO),$(LTO) -ffat-lto-objects)
 
-## all: the library, the command line and the kernels (the default)
+## all: the libraries, the command line and the kernels (the default)
 .PHONY: all
-all: $(SHIM) $(CLI)
+all: $(SHIM) $(HANDLES) $(CLI)
 
 $(BUILD)/src/%.o: src/%.c
 	@mkdir -p $(@D)
@@ -67,10 +68,10 @@ $(LIBGS): $(GS_OBJS)
 	rm -f $@
 	$(AR) rcs $@ $^
 
-# The exports are the hooked functions of real.def, and nothing else.
-$(BUILD)/exports.map: src/real.def
+# The exports are the hooked functions of real.def and what libgemmshim-handles.so asks, and nothing else.
+$(BUILD)/exports.map: src/real.def Makefile
 	@mkdir -p $(@D)
-	(echo '{ global:'; echo '#include "$<"' | \
+	(echo '{ global: gemmshim_lookup;'; echo '#include "$<"' | \
 	  $(CC) -E -P -x c -I. -D'GS_HOOKED(name)=name;' -D'GS_ASKED(name)=' - ; echo 'local: *; };') > $@
 
 # glibc 2.34 moved libdl and libpthread into libc; naming them keeps older systems able to load this.
@@ -78,6 +79,13 @@ OLD_LIBS := -Wl,--no-as-needed -l:libdl.so.2 -l:libpthread.so.0 -Wl,--as-needed
 $(SHIM): $(HOOK_OBJS) $(LIBGS) $(BUILD)/exports.map
 	$(CC) $(CFLAGS) $(LTO) -shared -o $@ $(HOOK_OBJS) $(LIBGS) -Wl,--version-script=$(BUILD)/exports.map \
 	  -Wl,-soname,libgemmshim.so -Wl,-z,defs -Wl,-z,now -Wl,-z,relro $(OLD_LIBS)
+
+# The dlsym hook: opt-in, and never under a sanitizer, whose own start-up looks symbols up.
+$(HANDLES): src/handles.c
+	@mkdir -p $(@D)
+	$(CC) $(filter-out $(SAN_FLAGS),$(CFLAGS)) $(CPPFLAGS) $(DEPFLAGS) -MF $(BUILD)/src/handles.d -shared -o $@ $< \
+	  -Wl,-soname,libgemmshim-handles.so -Wl,-z,now -Wl,-z,relro $(OLD_LIBS)
+-include $(BUILD)/src/handles.d
 
 # ---- the command line ----
 TOOL_OBJS := $(patsubst tools/%.c,$(BUILD)/tools/%.o,$(wildcard tools/*.c))
@@ -187,10 +195,10 @@ format:
 install: all
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib
 	install -m 755 $(CLI) $(DESTDIR)$(PREFIX)/bin/gemmshim
-	install -m 644 $(SHIM) $(DESTDIR)$(PREFIX)/lib/libgemmshim.so
+	install -m 644 $(SHIM) $(HANDLES) $(DESTDIR)$(PREFIX)/lib/
 ## uninstall: what install put there
 uninstall:
-	rm -f $(DESTDIR)$(PREFIX)/bin/gemmshim $(DESTDIR)$(PREFIX)/lib/libgemmshim.so
+	rm -f $(DESTDIR)$(PREFIX)/bin/gemmshim $(addprefix $(DESTDIR)$(PREFIX)/lib/,$(notdir $(SHIM) $(HANDLES)))
 
 ## clean: remove build/
 .PHONY: clean

@@ -19,7 +19,10 @@
 #ifdef GS_OLD_VERSION
 __asm__(".symver dlopen,dlopen@" GS_OLD_VERSION);
 __asm__(".symver dlclose,dlclose@" GS_OLD_VERSION);
+#ifndef GS_DEFINES_DLSYM
 __asm__(".symver dlsym,dlsym@" GS_OLD_VERSION);
+#endif
+__asm__(".symver dlvsym,dlvsym@" GS_OLD_VERSION);
 __asm__(".symver dladdr1,dladdr1@" GS_OLD_DLADDR1);
 #endif
 

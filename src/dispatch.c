@@ -296,9 +296,9 @@ void gs_dispatch_summary(void) {
   if (gs_histogram_file()) count_all(calls, &total);
   if (!total) {
     gs_log(GS_LOG_SUMMARY, "%s",
-           gs_real_mapped()
-               ? "cuBLAS is mapped, 0 calls seen: is it looked up by handle? gemmshim doctor tells"
-               : "no cuBLAS in this process");
+           gs_real_mapped() ? "cuBLAS is mapped, 0 calls seen: is it looked up by handle? see gemmshim run "
+                              "--handles, gemmshim doctor"
+                            : "no cuBLAS in this process");
     return;
   }
   gs_log(GS_LOG_SUMMARY, "%llu products, %llu served by gemmshim (%.1f%%); table: %s",

@@ -1,5 +1,7 @@
-/* Floor 4. The exported cublas* symbols, and nothing else: each describes its call and lets dispatch decide.
+/* Floor 4. The exported cublas* symbols: each describes its call and lets dispatch decide. Beside them, what a
+ * look-up by handle is given in their place.
  */
+#include <stddef.h>
 #include <string.h>
 
 #include "dispatch.h"
@@ -11,6 +13,17 @@
  * call nothing is counted or served. */
 static __thread int inside __attribute__((tls_model("initial-exec")));
 
+/* 1 + the index of the real library that the call in progress is for, where it came by a look-up's function:
+ * the caller's own links then say nothing. */
+static __thread int via __attribute__((tls_model("initial-exec")));
+
+static const gs_real_t *real_for(const void *return_address) {
+  if (__builtin_expect(!via, 1)) return gs_real_of(return_address);
+  const gs_real_t *real = gs_real_at(via - 1);
+  via = 0;
+  return real;
+}
+
 static bool passes(const gs_real_t *real, const void *handle) {
   if (inside || !handle || gs_option(GS_OPT_OFF)) return true;
   gs_dispatch_ready(real);
@@ -19,7 +32,7 @@ static bool passes(const gs_real_t *real, const void *handle) {
 
 #define HOOK(name, parameters, arguments, describe)                                                          \
   __attribute__((visibility("default"))) cublasStatus_t name parameters {                                    \
-    const gs_real_t *real = gs_real_of(__builtin_return_address(0));                                         \
+    const gs_real_t *real = real_for(__builtin_return_address(0));                                           \
     if (!real || !real->name) return CUBLAS_STATUS_NOT_INITIALIZED;                                          \
     if (passes(real, handle)) return real->name arguments;                                                   \
     gs_call_t call = {.real = real, .algorithm = CUBLAS_GEMM_DEFAULT};                                       \
@@ -30,6 +43,15 @@ static bool passes(const gs_real_t *real, const void *handle) {
     inside--;                                                                                                \
     gs_call_end(&call);                                                                                      \
     return status;                                                                                           \
+  }                                                                                                          \
+  extern __typeof__(name) name##_own __attribute__((alias(#name), visibility("hidden")));                    \
+  static cublasStatus_t name##_via_0 parameters {                                                            \
+    via = 1;                                                                                                 \
+    return name##_own arguments;                                                                             \
+  }                                                                                                          \
+  static cublasStatus_t name##_via_1 parameters {                                                            \
+    via = 2;                                                                                                 \
+    return name##_own arguments;                                                                             \
   }
 
 static void set_shape(gs_call_t *call, cublasHandle_t handle, gs_entry_t entry, cublasOperation_t transa,
@@ -230,3 +252,30 @@ GEMM_BATCHED_EX(_64, int64_t)
        })
 GEMM_GROUPED_BATCHED_EX(, int)
 GEMM_GROUPED_BATCHED_EX(_64, int64_t)
+
+/* ---- looked up by handle ---- */
+
+#define VIAS 2 /* libraries whose look-ups are answered with our functions; any further one keeps its own */
+
+static const struct {
+  const char *name;
+  size_t of_real;
+  void *via[VIAS];
+} looked_up[] = {
+#define GS_HOOKED(name) {#name, offsetof(gs_real_t, name), {name##_via_0, name##_via_1}},
+#define GS_ASKED(name)
+#include "real.def"
+#undef GS_HOOKED
+#undef GS_ASKED
+};
+
+/* What libgemmshim-handles.so gives a program whose look-up of name found a function: our own for it where that
+ * is a real cuBLAS's, else found. The same for every look-up of it. */
+__attribute__((visibility("default"))) void *gemmshim_lookup(const char *name, void *found);
+void *gemmshim_lookup(const char *name, void *found) {
+  size_t i = 0;
+  while (i < sizeof looked_up / sizeof *looked_up && strcmp(looked_up[i].name, name) != 0) i++;
+  if (i == sizeof looked_up / sizeof *looked_up || gs_option(GS_OPT_OFF)) return found;
+  int real = gs_real_defining(looked_up[i].of_real, found);
+  return real >= 0 && real < VIAS ? looked_up[i].via[real] : found;
+}

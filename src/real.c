@@ -25,7 +25,8 @@ static const struct {
 
 static gs_real_t reals[GS_REALS_MAX];
 static _Atomic int real_count;
-static pthread_mutex_t finding = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t publishing = PTHREAD_MUTEX_INITIALIZER;
+static __thread bool looking __attribute__((tls_model("initial-exec"))); /* this thread, for libraries */
 
 /* What was found for a return address: address << 8 | index + 1 in one word, so that a reader needs no
  * lock. User addresses have 56 bits at most. */
@@ -68,34 +69,51 @@ static void ask_version(gs_real_t *real) {
 
 /* Takes the functions of a mapped library from its own handle, whose scope is that library and what it
  * needs: a libcublas so brings its libcublasLt along. The handle is kept: its code must stay. */
-static void add_library(const char *path) {
-  int count = atomic_load(&real_count);
-  gs_real_t *real = &reals[count];
-  void *handle = count < GS_REALS_MAX ? dlopen(path, RTLD_LAZY | RTLD_NOLOAD) : NULL;
-  if (!handle) return;
+static bool read_library(const char *path, gs_real_t *real) {
+  void *handle = dlopen(path, RTLD_LAZY | RTLD_NOLOAD);
+  if (!handle) return false;
   for (size_t i = 0; i < sizeof symbols / sizeof *symbols; i++)
     *(void **)((char *)real + symbols[i].offset) = dlsym(handle, symbols[i].symbol);
   int major = cublas_major(path, false);
   real->major = major >= 0 ? major : cublas_major(path, true);
-  real->index = count;
   snprintf(real->path, sizeof real->path, "%s", path);
   ask_version(real);
-  atomic_store(&real_count, count + 1);
+  return true;
+}
+
+/* A libcublasLt is known where its major is: its libcublas brought it. */
+static bool is_known(const char *path, bool lt, int major) {
+  for (int i = 0; i < atomic_load(&real_count); i++)
+    if (strcmp(reals[i].path, path) == 0 || (lt && reals[i].major == major)) return true;
+  return false;
+}
+
+/* Loader's locks are never asked for under this one: a constructor may call cuBLAS under them. */
+static void publish(const gs_real_t *real, bool lt) {
+  pthread_mutex_lock(&publishing);
+  int count = atomic_load(&real_count);
+  if (count < GS_REALS_MAX && !is_known(real->path, lt, real->major)) {
+    reals[count] = *real;
+    reals[count].index = count;
+    atomic_store(&real_count, count + 1);
+  }
+  pthread_mutex_unlock(&publishing);
 }
 
 /* Adds what is mapped and not yet known: each libcublas, and a libcublasLt whose major came without one. */
 static void find_libraries(void) {
   gs_mapped_t mapped = {.count = 0};
+  looking = true;
   dl_iterate_phdr(note_object, &mapped);
   for (int lt = 0; lt < 2; lt++) {
     for (int i = 0; i < mapped.count; i++) {
+      gs_real_t real = {.major = 0};
       int major = cublas_major(mapped.path[i], lt);
-      bool known = major < 0;
-      for (int j = 0; j < atomic_load(&real_count); j++)
-        known |= strcmp(reals[j].path, mapped.path[i]) == 0 || (lt && reals[j].major == major);
-      if (!known) add_library(mapped.path[i]);
+      if (major >= 0 && !is_known(mapped.path[i], lt, major) && read_library(mapped.path[i], &real))
+        publish(&real, lt);
     }
   }
+  looking = false;
 }
 
 /* ---- whom does a caller link? ---- */
@@ -154,11 +172,9 @@ static const gs_real_t *find(const void *return_address) {
   Dl_info info;
   struct link_map *map = NULL;
   const gs_real_t *real = NULL;
-  pthread_mutex_lock(&finding);
   find_libraries();
   if (dladdr1(return_address, &info, (void **)&map, RTLD_DL_LINKMAP) && map) real = real_needed_by(map, 4);
   if (!real && atomic_load(&real_count) > 0) real = &reals[0]; /* generated code, a look-up by hand */
-  pthread_mutex_unlock(&finding);
   return real;
 }
 
@@ -170,6 +186,18 @@ const gs_real_t *gs_real_of(const void *return_address) {
   const gs_real_t *real = find(return_address);
   if (real) atomic_store_explicit(entry, address | (uint64_t)(real->index + 1), memory_order_release);
   return real;
+}
+
+const gs_real_t *gs_real_at(int index) {
+  return &reals[index];
+}
+
+int gs_real_defining(size_t offset, const void *found) {
+  if (looking) return -1;
+  find_libraries();
+  for (int i = 0; i < atomic_load(&real_count); i++)
+    if (*(void **)((char *)&reals[i] + offset) == found) return i;
+  return -1;
 }
 
 bool gs_real_mapped(void) {

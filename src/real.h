@@ -7,6 +7,7 @@
 #include <cublasLt.h>
 #include <cublas_api.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "gs_status.h"
@@ -56,6 +57,13 @@ typedef struct {
  * major), else the first that is mapped, else NULL (looked for again at the next call). Lock-free after an
  * address's first call; the result lives for ever. */
 const gs_real_t *gs_real_of(const void *return_address);
+
+/* The library of that index, which must have been found. */
+const gs_real_t *gs_real_at(int index);
+
+/* Index of the library whose function at offset in gs_real_t is found; -1: none. Looks for libraries that were
+ * mapped since; -1 also while this thread is finding them, whose own look-ups must not come back to it. */
+int gs_real_defining(size_t offset, const void *found);
 
 /* Whether any cuBLAS is mapped, called or not. */
 bool gs_real_mapped(void);

@@ -3,6 +3,7 @@
 # One line a check; the last line reads "N passed, N failed".
 BUILD=${1:-build}
 SHIM=$BUILD/libgemmshim.so
+HANDLES=$BUILD/libgemmshim-handles.so
 passed=0 failed=0
 
 # check NAME COMMAND...: the command prints what is wrong, and nothing when all is well.
@@ -38,7 +39,7 @@ floors() {
   for file in src/*.c src/*.h; do
     module=$(basename "$file" | sed 's/\.[ch]$//')
     own=$(floor_of "$module")
-    case $module in hash | compat) own=0 ;; esac
+    case $module in hash | compat | handles) own=0 ;; esac
     [ -n "$own" ] || { echo "$file is on no floor of the Makefile"; continue; }
     sed -n 's/^#include "\([a-z]*\)\.h"$/\1/p' "$file" | while read -r included; do
       case $included in gs_* | hash | compat | '') continue ;; esac
@@ -51,18 +52,19 @@ floors() {
 one_getenv() { grep -ln 'getenv *(' src/*.c | grep -v -e src/options.c -e src/choice.c; }
 
 exports() {
-  wanted=$(tr ' ;' '\n\n' < "$BUILD/exports.map" | grep '^cublas' | sort)
+  wanted=$(tr ' ;' '\n\n' < "$BUILD/exports.map" | grep -e '^cublas' -e '^gemmshim_lookup$' | sort)
   found=$(nm -D --defined-only "$SHIM" | awk '{ print $3 }' | sort)
   [ "$wanted" = "$found" ] || printf '%s\n%s\n' "$wanted" "$found" | sort | uniq -u
+  [ "$(nm -D --defined-only "$HANDLES" | awk '{ print $3 }')" = dlsym ] || nm -D --defined-only "$HANDLES"
 }
 
 needed() {
-  readelf -d "$SHIM" | sed -n 's/.*NEEDED.*\[\(.*\)\]/\1/p' |
+  readelf -d "$SHIM" "$HANDLES" | sed -n 's/.*NEEDED.*\[\(.*\)\]/\1/p' |
     grep -v -x -e 'libc\.so\.6' -e 'libdl\.so\.2' -e 'libpthread\.so\.0'
 }
 
 old_glibc() {
-  readelf -V "$SHIM" | grep -o 'Name: GLIBC_[0-9A-Z.]*' | sed 's/Name: GLIBC_//' | sort -u |
+  readelf -V "$SHIM" "$HANDLES" | grep -o 'Name: GLIBC_[0-9A-Z.]*' | sed 's/Name: GLIBC_//' | sort -u |
     while read -r version; do
       newest=$(printf '%s\n2.28\n' "$version" | sort -V | tail -1)
       [ "$newest" = 2.28 ] || echo "needs GLIBC_$version, newer than 2.28"
@@ -99,9 +101,9 @@ check "sources follow .clang-format" formatted
 check "no file is longer than 500 lines" short_files
 check "files of src/ include only their own floor and lower ones" floors
 check "the environment is read in one place" one_getenv
-check "the library exports the hooked functions and nothing else" exports
-check "the library needs libc, libdl and libpthread alone" needed
-check "the library needs nothing newer than glibc 2.28" old_glibc
+check "the libraries export what they hook and nothing else" exports
+check "the libraries need libc, libdl and libpthread alone" needed
+check "the libraries need nothing newer than glibc 2.28" old_glibc
 check "the shipped kernels are within 16 MiB" shipped_size
 check "README's options are those of the code" readme_options
 check "README's commands and targets exist" readme_commands

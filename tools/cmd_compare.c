@@ -30,6 +30,7 @@ static const char help[] =
     "                  output (POSIX extended); higher is better, unless --lower\n"
     "  --higher, --lower  which is better\n"
     "  --seed N        seed of the order and the resamples (drawn and printed)\n"
+    "  --handles       reach look-ups by handle too, as gemmshim run --handles does\n"
     "  --json          for programs\n\n"
     "The program's input is empty and its output is shown only when it fails; then, or upon Ctrl-C, the "
     "rounds that\n"
@@ -39,7 +40,7 @@ static const char help[] =
     "126 not executable; 127 not found\n"
     "example: gemmshim compare -n 20 --metric 'tokens/s: ([0-9.]+)' -- python3 generate.py\n";
 
-enum { METRIC = 256, HIGHER, LOWER, SEED, JSON, WARMUP };
+enum { METRIC = 256, HIGHER, LOWER, SEED, JSON, WARMUP, BY_HANDLE };
 static const struct option options[] = {
     {"rounds", required_argument, NULL, 'n'},
     {"metric", required_argument, NULL, METRIC},
@@ -48,6 +49,7 @@ static const struct option options[] = {
     {"seed", required_argument, NULL, SEED},
     {"json", no_argument, NULL, JSON},
     {"warmup", required_argument, NULL, WARMUP},
+    {"handles", no_argument, NULL, BY_HANDLE},
     {"help", no_argument, NULL, 'h'},
     {0},
 };
@@ -55,10 +57,10 @@ static const struct option options[] = {
 const char *const gs_mode_names[GS_MODE_COUNT] = {"off", "pass-through", "on"};
 
 typedef struct {
-  char library[PATH_MAX], program[PATH_MAX];
+  char library[PATH_MAX], handles[PATH_MAX], program[PATH_MAX];
   gs_metric_t regex;
   long warmup;
-  bool json;
+  bool json, by_handle;
   FILE *out, *err; /* of the run in progress */
   double started;
 } work_t;
@@ -74,8 +76,10 @@ static bool set_mode(const work_t *work, gs_mode_t mode) {
     setenv("GEMMSHIM_OFF", "1", 1);
   else
     unsetenv("GEMMSHIM_OFF");
-  if (mode != GS_MODE_OFF) return gs_preload_add(work->library);
+  if (mode != GS_MODE_OFF)
+    return (!work->by_handle || gs_preload_add(work->handles)) && gs_preload_add(work->library);
   gs_preload_remove(work->library);
+  if (work->by_handle) gs_preload_remove(work->handles);
   return true;
 }
 
@@ -188,7 +192,9 @@ static int compare(gs_comparison_t *c, work_t *work, long rounds) {
   gs_program_t program;
   int status = gs_find_program_said(c->command[0], work->program, sizeof work->program);
   if (status) return status;
-  if (!gs_library_path(work->library, sizeof work->library)) return GS_EXIT_MACHINE;
+  if (!gs_library_path(GS_LIBRARY, work->library, sizeof work->library) ||
+      (work->by_handle && !gs_library_path(GS_HANDLES, work->handles, sizeof work->handles)))
+    return GS_EXIT_MACHINE;
   gs_program_check(work->program, &program);
   if (program.verdict != GS_PROGRAM_FINE) gs_say("%s", program.why);
   if (program.verdict == GS_PROGRAM_REFUSED) return GS_EXIT_MACHINE;
@@ -228,6 +234,9 @@ int gs_cmd_compare(int argc, char **argv) {
       break;
     case JSON:
       work.json = true;
+      break;
+    case BY_HANDLE:
+      work.by_handle = true;
       break;
     case 'h':
       return gs_help(help);

@@ -27,6 +27,8 @@ static const char help[] =
     "  -o FILE        the .calls file (PROGRAM.calls in this folder)\n"
     "  --sample N     time 1 call in N on the GPU; 0: none (GEMMSHIM_SAMPLE, else 16)\n"
     "  --table FILE   use this table of kernels\n"
+    "  --handles      also reach programs that look cuBLAS up by handle (JAX, TensorFlow, CUDA.jl, ctypes): "
+    "hooks dlsym\n"
     "  --keep FOLDER  leave the histograms there, one a process, for `gemmshim report`; new or empty\n\n"
     "The ceiling is 1 / (1 - share), share being the part of the time from the first to the last product "
     "that\n"
@@ -37,15 +39,20 @@ static const char help[] =
     "126 not executable, 127 not found\n"
     "example: gemmshim run -o app.calls -- python3 app.py\n";
 
-enum { SAMPLE = 256, TABLE, KEEP };
+enum { SAMPLE = 256, TABLE, KEEP, BY_HANDLE };
 static const struct option options[] = {
-    {"output", required_argument, NULL, 'o'},  {"sample", required_argument, NULL, SAMPLE},
-    {"table", required_argument, NULL, TABLE}, {"keep", required_argument, NULL, KEEP},
-    {"help", no_argument, NULL, 'h'},          {0},
+    {"output", required_argument, NULL, 'o'},
+    {"sample", required_argument, NULL, SAMPLE},
+    {"table", required_argument, NULL, TABLE},
+    {"keep", required_argument, NULL, KEEP},
+    {"handles", no_argument, NULL, BY_HANDLE},
+    {"help", no_argument, NULL, 'h'},
+    {0},
 };
 
 typedef struct {
-  char output[PATH_MAX], folder[PATH_MAX], library[PATH_MAX], program[PATH_MAX];
+  char output[PATH_MAX], folder[PATH_MAX], library[PATH_MAX], handles[PATH_MAX], program[PATH_MAX];
+  bool by_handle;
   const char *sample, *table, *keep;
   char **command;
 } run_t;
@@ -55,7 +62,9 @@ static int check(run_t *run) {
   gs_program_t program;
   int status = gs_find_program_said(run->command[0], run->program, sizeof run->program);
   if (status) return status;
-  if (!gs_library_path(run->library, sizeof run->library)) return GS_EXIT_MACHINE;
+  if (!gs_library_path(GS_LIBRARY, run->library, sizeof run->library)) return GS_EXIT_MACHINE;
+  if (run->by_handle && !gs_library_path(GS_HANDLES, run->handles, sizeof run->handles))
+    return GS_EXIT_MACHINE;
   gs_program_check(run->program, &program);
   if (program.verdict != GS_PROGRAM_FINE) gs_say("%s", program.why);
   if (program.verdict == GS_PROGRAM_REFUSED) return GS_EXIT_MACHINE;
@@ -113,7 +122,7 @@ static bool set_environment(const run_t *run) {
   setenv("GEMMSHIM_SAMPLE", run->sample ? run->sample : "16", run->sample != NULL);
   const char *off = getenv("GEMMSHIM_OFF");
   if (off && !strcmp(off, "1")) gs_say("warning: GEMMSHIM_OFF=1 is set: nothing will be counted");
-  return gs_preload_add(run->library);
+  return (!run->by_handle || gs_preload_add(run->handles)) && gs_preload_add(run->library);
 }
 
 static void remove_folder(const char *folder) {
@@ -127,8 +136,9 @@ static void remove_folder(const char *folder) {
 static void say_nothing_seen(const run_t *run) {
   gs_say("0 calls seen; the likely causes:");
   gs_say("  the program did not multiply on a GPU, or not through cuBLAS (fused, fp8 or quantised kernels)");
-  gs_say("  it looks cuBLAS up by handle (JAX, TensorFlow, CUDA.jl) or holds it statically: out of a "
-         "preload's reach");
+  if (!run->by_handle)
+    gs_say("  it looks cuBLAS up by handle (JAX, TensorFlow, CUDA.jl): try gemmshim run --handles");
+  gs_say("  it holds cuBLAS statically, or loads it with RTLD_DEEPBIND: out of a preload's reach");
   gs_say("  it clears LD_PRELOAD, or its work is done by processes that it did not start (containers, srun)");
   gs_say("find out: gemmshim doctor -- %s", run->command[0]);
 }
@@ -231,6 +241,9 @@ int gs_cmd_run(int argc, char **argv) {
       break;
     case KEEP:
       run.keep = optarg;
+      break;
+    case BY_HANDLE:
+      run.by_handle = true;
       break;
     case 'h':
       return gs_help(help);

@@ -33,7 +33,7 @@ void gs_doctor_machine(gs_findings_t *found) {
   gs_find(found, "glibc", gs_machine_glibc_fits() ? GS_EXIT_OK : GS_EXIT_MACHINE,
           gs_machine_glibc_fits() ? "" : "use a newer system or container",
           "%s; the library needs %d.%d or newer", gnu_get_libc_version(), GS_GLIBC_MAJOR, GS_GLIBC_MINOR);
-  if (gs_library_path(library, sizeof library))
+  if (gs_library_path(GS_LIBRARY, library, sizeof library))
     gs_find(found, "library", GS_EXIT_OK, "", "%s", library);
   else
     gs_find(found, "library", GS_EXIT_MACHINE, "build or install gemmshim again",

@@ -13,7 +13,7 @@
 #include "tools.h"
 
 typedef struct {
-  bool shim, cublas, importer;
+  bool shim, handles, cublas, importer;
   char histogram[PATH_MAX + 32];
 } process_t;
 
@@ -32,7 +32,9 @@ static void see_file(gs_findings_t *found, process_t *process, long pid, const c
   char visible[PATH_MAX + 32];
   gs_elf_t elf;
   path_of(visible, sizeof visible, pid, path);
-  if (!strncmp(name, "libgemmshim", 11)) {
+  if (!strcmp(name, GS_HANDLES)) {
+    process->handles = true;
+  } else if (!strcmp(name, GS_LIBRARY)) {
     process->shim = true;
   } else if (!strncmp(name, "libcublas.so", 12)) {
     process->cublas = true;
@@ -90,9 +92,13 @@ static void judge(gs_findings_t *found, const process_t *process, long pid) {
             "gemmshim is not in process %ld: it cannot be added to a running one", pid);
   if (!process->cublas)
     gs_note(found, "process", "ask again once it computes", "no cuBLAS is mapped (yet)");
+  else if (!process->importer && process->handles)
+    gs_find(found, "process", GS_EXIT_OK, "",
+            "cuBLAS is looked up by handle, and " GS_HANDLES " is there to reach it");
   else if (!process->importer)
     gs_find(found, "process", GS_EXIT_FALSE,
-            "LD_PRELOAD alone does not reach look-ups by handle (JAX, TensorFlow, CUDA.jl)",
+            "reach look-ups by handle too: gemmshim run --handles, or "
+            "LD_PRELOAD=" GS_LIBRARY ":" GS_HANDLES,
             "cuBLAS is mapped, but nothing is linked with it: it is looked up by handle");
   if (process->histogram[0])
     find_calls(found, process);

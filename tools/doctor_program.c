@@ -14,8 +14,8 @@
 #define CLOSURE_MAX 512
 
 static const char by_handle[] =
-    "LD_PRELOAD alone does not reach look-ups by dlopen and dlsym; a look-up through "
-    "RTLD_DEFAULT would be: `gemmshim run` shows which it is";
+    "libgemmshim.so alone does not reach look-ups by dlopen and dlsym: gemmshim run --handles, or "
+    "LD_PRELOAD=libgemmshim.so:libgemmshim-handles.so";
 
 typedef struct {
   char *paths[CLOSURE_MAX]; /* the program, then what it needs, breadth first */

@@ -51,8 +51,8 @@ bool gs_read_long(const char *text, long lo, long hi, long *value) {
   return true;
 }
 
-bool gs_library_path(char *path, size_t size) {
-  static const char *const places[] = {"libgemmshim.so", "../lib/libgemmshim.so"};
+bool gs_library_path(const char *name, char *path, size_t size) {
+  static const char *const places[] = {"", "../lib/"};
   char folder[PATH_MAX], joined[PATH_MAX + 32], real[PATH_MAX];
   ssize_t length = readlink("/proc/self/exe", folder, sizeof folder - 1);
   if (length < 0) {
@@ -63,9 +63,9 @@ bool gs_library_path(char *path, size_t size) {
   folder[length] = 0;
   *strrchr(folder, '/') = 0;
   for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
-    snprintf(joined, sizeof joined, "%s/%s", folder, places[i]);
+    snprintf(joined, sizeof joined, "%s/%s%s", folder, places[i], name);
     if (realpath(joined, real) && (size_t)snprintf(path, size, "%s", real) < size) return true;
   }
-  gs_say("libgemmshim.so is neither in %s nor in %s/../lib: build or install it again", folder, folder);
+  gs_say("%s is neither in %s nor in %s/../lib: build or install it again", name, folder, folder);
   return false;
 }

@@ -33,8 +33,10 @@ int gs_help(const char *text);
 /* Whole decimal number within [lo, hi], nothing around it. */
 bool gs_read_long(const char *text, long lo, long hi, long *value);
 
-/* Path of libgemmshim.so beside this executable, or in ../lib when installed; false and a line said when it
- * is in neither place. */
-bool gs_library_path(char *path, size_t size);
+#define GS_LIBRARY "libgemmshim.so"
+#define GS_HANDLES "libgemmshim-handles.so"
+/* Path of such a file beside this executable, or in ../lib when installed; false and a line said when it is in
+ * neither place. */
+bool gs_library_path(const char *name, char *path, size_t size);
 
 #endif

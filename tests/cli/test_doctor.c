@@ -166,12 +166,17 @@ Test(doctor, a_process_with_the_library_but_no_product) {
   HAS(r.out, "has not called a product yet");
 }
 
+/* hold.so, preloaded, keeps a process when it ends. */
+static void make_hold(void) {
+  static const char text[] = "#include <unistd.h>\n__attribute__((destructor)) static void hold(void) {\n"
+                             "  if (write(2, \"held\\n\", 5) > 0) sleep(60);\n}\n";
+  write_file("hold.c", text, sizeof text - 1);
+  STATUS(sh("cc -shared -fPIC -o hold.so hold.c"), 0);
+}
+
 Test(doctor, a_process_and_its_calls) {
-  write_file("hold.c", "", 0);
-  STATUS(sh("printf '#include <unistd.h>\\n__attribute__((destructor)) static void hold(void) { write(2, "
-            "\"held\\\\n\", 5); "
-            "sleep(60); }\\n' > hold.c; cc -shared -fPIC -o hold.so hold.c; mkdir calls"),
-         0);
+  make_hold();
+  STATUS(sh("mkdir calls"), 0);
   result_t r = sh(
       "LD_LIBRARY_PATH=$SIM GEMMSHIM_CALLS=calls LD_PRELOAD=$SHIM:$PWD/hold.so $DEMO > out 2> err & pid=$!; "
       "while ! grep -q held err; do sleep 0.05; done; " WELL
@@ -181,6 +186,24 @@ Test(doctor, a_process_and_its_calls) {
   HAS(r.out, "/demo is linked with cuBLAS");
   HAS(r.out, "13 products seen, 0 served");
   HAS(r.out, "forwarded most: no_table");
+}
+
+/* A process that sleeps once it has looked cuBLAS up. */
+static result_t doctor_of_lookup(const char *preload) {
+  return sh("LD_LIBRARY_PATH=$SIM LD_PRELOAD=%s:$PWD/hold.so " GS_BUILD
+            "/tests/preload/lookup gemm:13:3 > out 2> err & pid=$!; while ! grep -q held err; do sleep 0.05; "
+            "done; " WELL " $G doctor $pid; status=$?; kill $pid; exit $status",
+            preload);
+}
+
+Test(doctor, a_process_that_looks_cublas_up) {
+  make_hold();
+  result_t without = doctor_of_lookup("$SHIM"), with = doctor_of_lookup("$SHIM:" GS_BUILD "/" GS_HANDLES);
+  STATUS(without, GS_EXIT_FALSE);
+  HAS(without.out, "it is looked up by handle");
+  HAS(without.out, "gemmshim run --handles");
+  STATUS(with, 0);
+  HAS(with.out, "is there to reach it");
 }
 
 Test(doctor, processes_that_are_not_there) {

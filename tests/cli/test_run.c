@@ -154,6 +154,25 @@ Test(run, signals_are_passed_on) {
   passes_signal("HUP");
 }
 
+Test(run, handles_come_after_the_library) {
+  result_t r = sh("LD_PRELOAD=/nowhere/a.so $G run --handles -- printenv LD_PRELOAD");
+  STATUS(r, 0);
+  char *shim = strstr(r.out, "/libgemmshim.so:"), *handles = strstr(r.out, "/libgemmshim-handles.so:");
+  cr_assert(shim && handles && shim < handles && strstr(handles, ":/nowhere/a.so"), "%s", r.out);
+  r = sh("mkdir alone; cp $G $SHIM alone/; alone/gemmshim run --handles -- touch ran");
+  STATUS(r, GS_EXIT_MACHINE);
+  HAS(r.err, "libgemmshim-handles.so is neither in");
+  cr_assert(!exists("ran"));
+}
+
+Test(run, look_ups_by_handle_are_seen_where_asked) {
+  result_t r = sh("LD_LIBRARY_PATH=$SIM $G run -o a.calls -- " GS_BUILD "/tests/preload/lookup gemm:13:3");
+  HAS(r.err, "try gemmshim run --handles");
+  r = sh("LD_LIBRARY_PATH=$SIM $G run --handles -o a.calls -- " GS_BUILD "/tests/preload/lookup gemm:13:3");
+  STATUS(r, 0);
+  HAS(r.err, "3 products of 1 shapes");
+}
+
 Test(run, no_calls_are_explained_and_old_results_stay) {
   write_file("true.calls", "precious\n", 9);
   result_t r = sh("$G run -- true");

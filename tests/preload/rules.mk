@@ -11,7 +11,8 @@ TOOLKIT_LIBS   := $(firstword $(wildcard $(CUDA_HOME)/lib64/libcublas.so.1[0-9] 
 PRELOAD_LINKED := plain forker threads entries nested serve special lt errors graph captures contexts shapes
 PRELOAD_OLD    := plain-12 lt-12
 PRELOAD_CLIENTS := $(PRELOAD_LINKED) $(PRELOAD_OLD) weak host plugin-12.so plugin-13.so extension.so libstub.so \
-                   plugin-stub.so $(if $(TOOLKIT_LIBS),null_handle)
+                   plugin-stub.so $(if $(TOOLKIT_LIBS),null_handle) lookup scopes scope-local.so handles-O0.so \
+                   hooker-chains.so hooker-skips.so
 PRELOAD_TESTS  := $(wildcard tests/preload/test_*.c)
 
 CUDA12 := $(BUILD)/sim/cuda12/libcublas.so.12 $(BUILD)/sim/cuda12/libcublasLt.so.12
@@ -45,16 +46,52 @@ $(PRELOAD_DIR)/libstub.so: $(PRELOAD_DIR)/stub.o
 $(PRELOAD_DIR)/plugin-stub.so: $(PRELOAD_DIR)/plugin.o $(CLIENT) $(PRELOAD_DIR)/libstub.so $(DRIVER)
 	$(CC) $(SAN_FLAGS) -shared -Wl,-soname,$(@F) -Wl,-rpath,'$$ORIGIN' -o $@ $^ -lm
 
+# Look-ups by handle, and other preloads that hook dlsym. SCOPE_* as in scope.c.
+$(PRELOAD_DIR)/lookup: $(PRELOAD_DIR)/lookup.o $(BUILD)/sim/obj/reference.o $(DRIVER)
+	$(CC) $(SAN_FLAGS) -o $@ $^ -lm -ldl -lpthread
+$(PRELOAD_DIR)/scope-%.so: tests/preload/scope.c
+	$(CC) $(PRELOAD_CFLAGS) -fPIC -shared -Wl,-soname,$(@F) -DSCOPE_$(shell echo $* | tr a-z A-Z) -o $@ $< $(SCOPE_NEEDS) -ldl
+$(PRELOAD_DIR)/scope-local.so: $(PRELOAD_DIR)/scope-last.so
+$(PRELOAD_DIR)/scope-local.so: private SCOPE_NEEDS := -Wl,--no-as-needed $(PRELOAD_DIR)/scope-last.so -Wl,-rpath,'$$ORIGIN'
+$(PRELOAD_DIR)/scopes: $(PRELOAD_DIR)/scopes.o $(PRELOAD_DIR)/scope-first.so $(PRELOAD_DIR)/scope-next.so
+	$(CC) $(SAN_FLAGS) -o $@ $< -Wl,--no-as-needed $(filter %.so,$^) -Wl,-rpath,'$$ORIGIN' -ldl
+$(PRELOAD_DIR)/handles-O0.so: src/handles.c
+	$(CC) -std=gnu11 -O0 -g -fPIC -fvisibility=hidden -Isrc -shared -o $@ $< -ldl
+$(PRELOAD_DIR)/hooker-%.so: tests/preload/hooker.c
+	@mkdir -p $(@D)
+	$(CC) -std=gnu11 -O2 -g -fPIC -Wall -Wextra -Werror -shared -D$(if $(filter chains,$*),HOOKER_CHAINS,HOOKER_SKIPS) -o $@ $< -ldl
+
 $(PRELOAD_RUNNER): $(PRELOAD_TESTS:tests/preload/%.c=$(PRELOAD_DIR)/%.o) $(PRELOAD_DIR)/run.o
 	$(CC) -o $@ $^ -lcriterion
 # Only what the tests run is built for a sanitizer: Criterion itself does not start under the thread sanitizer.
 $(PRELOAD_DIR)/run.o $(PRELOAD_TESTS:tests/preload/%.c=$(PRELOAD_DIR)/%.o): SAN_FLAGS :=
 $(PRELOAD_DIR)/run.o $(PRELOAD_TESTS:tests/preload/%.c=$(PRELOAD_DIR)/%.o): PRELOAD_CFLAGS += -Ikernels \
-  -DBUILD='"$(BUILD)"' -DPRELOAD='"$(PRELOAD_FIRST)$(BUILD)/libgemmshim.so"'
+  -DBUILD='"$(BUILD)"' -DFIRST='"$(PRELOAD_FIRST)"' -DPRELOAD='"$(PRELOAD_FIRST)$(BUILD)/libgemmshim.so"'
 
 # What the tests run.
-$(PRELOAD_RUNNER): | $(PRELOAD_CLIENTS:%=$(PRELOAD_DIR)/%) $(BUILD)/libgemmshim.so $(SIM_DRIVERS) $(SIM_DEMO) \
+$(PRELOAD_RUNNER): | $(PRELOAD_CLIENTS:%=$(PRELOAD_DIR)/%) $(BUILD)/libgemmshim.so $(HANDLES) $(SIM_DRIVERS) $(SIM_DEMO) \
     $(BUILD)/tests/overhead/overhead
+
+## test-aarch64: the dlsym hook on AArch64 (needs aarch64-linux-gnu-gcc and qemu-aarch64)
+.PHONY: test-aarch64
+ARM_DIR := $(BUILD)/tests/aarch64
+ARM_CC  := aarch64-linux-gnu-gcc -std=gnu11 $(OPT) -Wall -Wextra -Werror
+ARM_RUN := qemu-aarch64 -L /usr/aarch64-linux-gnu
+test-aarch64:
+	@mkdir -p $(ARM_DIR)
+	$(ARM_CC) -fPIC -shared -fvisibility=hidden -Isrc -o $(ARM_DIR)/handles.so src/handles.c -ldl
+	$(ARM_CC) -fPIC -shared -o $(ARM_DIR)/fake.so tests/preload/lookup_fake.c
+	for part in first next last; do \
+	  $(ARM_CC) -fPIC -shared -Wl,-soname,scope-$$part.so -DSCOPE_$$(echo $$part | tr a-z A-Z) \
+	    -o $(ARM_DIR)/scope-$$part.so tests/preload/scope.c -ldl || exit 1; done
+	$(ARM_CC) -fPIC -shared -DSCOPE_LOCAL -o $(ARM_DIR)/scope-local.so tests/preload/scope.c \
+	  -Wl,--no-as-needed $(ARM_DIR)/scope-last.so -Wl,-rpath,'$$ORIGIN' -ldl
+	$(ARM_CC) -o $(ARM_DIR)/scopes tests/preload/scopes.c -Wl,--no-as-needed $(ARM_DIR)/scope-first.so \
+	  $(ARM_DIR)/scope-next.so -Wl,-rpath,'$$ORIGIN' -ldl
+	$(ARM_RUN) $(ARM_DIR)/scopes $(ARM_DIR)/scope-local.so | sed 's/by handle: 4/by handle: 5/' > $(ARM_DIR)/wanted
+	$(ARM_RUN) -E LD_PRELOAD=$(ARM_DIR)/fake.so:$(ARM_DIR)/handles.so $(ARM_DIR)/scopes \
+	  $(ARM_DIR)/scope-local.so | diff $(ARM_DIR)/wanted -
+	@echo "the dlsym hook is right on AArch64"
 
 ## test-preload: client programs under the preload, without a GPU
 .PHONY: test-preload
