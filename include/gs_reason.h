@@ -4,7 +4,7 @@
 
 /* name, text, explanation for people */
 #define GS_REASONS(X)                                                                                        \
-  X(SERVED, "served", "our kernel computed it")                                                              \
+  X(SERVED, "served", "a tuned kernel, or a tuned algorithm of the library, computed it")                    \
   X(OFF, "off", "serving is switched off (GEMMSHIM_SERVE=0)")                                                \
   X(NOT_READY, "not_ready", "no CUDA driver with library loading (12.0 or newer) in this process")           \
   X(NO_TABLE, "no_table", "no table of tuned kernels fits this GPU")                                         \
@@ -21,6 +21,7 @@
   X(OVERLAP, "overlap", "the result overlaps an input or another batch entry")                               \
   X(MATH_MODE, "math_mode", "pedantic math, emulation, or an SM count target is set on the handle")          \
   X(ALGORITHM, "algorithm", "the caller is autotuning, or asked for a particular algorithm")                 \
+  X(ALGORITHM_REFUSED, "algorithm_refused", "this cuBLAS does not take the algorithm that the row names")    \
   X(ATTRIBUTE, "attribute", "a cublasLt attribute that kernels do not implement is set")                     \
   X(EPILOGUE, "epilogue", "this epilogue is not implemented by the row's kernel")                            \
   X(BATCH_INVARIANT, "batch_invariant", "the caller asked for one order of summation for every n")           \

@@ -13,10 +13,17 @@
  *
  * A row's tab-separated fields: transa transb m k, type of A and B, type of C and D, compute type, epilogue,
  * batch class, n_lo n_hi (the interval of n it claims, both ends included), kernel id, split_k, raster,
- * us and library us (gpu clock), wall us and library wall us (0: not measured). */
+ * us and library us (gpu clock), wall us and library wall us (0: not measured).
+ *
+ * In the place of a kernel id a row may name an algorithm of cuBLASLt (gs_algo.h), which serves cublasGemmEx too:
+ *   T N 4096 4096 f16 f16 32f default single 8 8 lt_66_t20_s36_r0_z1_c4_i0_h12 1 1 5.10 5.92 9.1 15.2
+ * split_k is then the algorithm's own and raster is 1. Algorithms are numbered anew in every build: such a row is
+ * proven for the build of the header alone, and the library is asked again when the row is first used. Reduction
+ * schemes other than NONE and COMPUTE_TYPE, which round partial sums, are refused, as is 16f. */
 #ifndef GS_TABLE_H
 #define GS_TABLE_H
 
+#include "gs_algo.h"
 #include "gs_kernel.h"
 
 #define GS_TABLE_FORMAT 1
@@ -30,7 +37,9 @@ typedef struct {
 typedef struct {
   gs_key_t key;
   int32_t n_lo, n_hi;
-  gs_kernel_t kernel;
+  bool by_library;    /* algo computes it, else kernel */
+  gs_kernel_t kernel; /* zero where by_library */
+  gs_algo_t algo;
   int16_t split_k, raster;
   float us, library_us;           /* gpu clock */
   float wall_us, library_wall_us; /* 0: not measured */
@@ -74,10 +83,14 @@ gs_key_t gs_key_of(const gs_gemm_t *g);
 /* The row whose interval holds g's n, or NULL. */
 const gs_row_t *gs_table_find(const gs_table_t *table, const gs_gemm_t *g);
 
-/* Whether a row of a table of this GPU model may serve with this cuBLAS: measured with this very build, or won
- * by 10% or more with another build of the same major. */
+/* Whether a row of a table of this GPU model may serve with this cuBLAS: measured with this very build, or
+ * (kernels) won by 10% or more with another build of the same major. */
 bool gs_row_proven(const gs_table_header_t *header, const gs_row_t *row, const int cublas[3]);
 
+/* What computes it: a kernel's id, or an algorithm's text. GS_KERNEL_ID_MAX bytes hold it. */
+int gs_row_name(char *buffer, size_t size, const gs_row_t *row);
+/* GS_REASON_SERVED where the row's kernel or algorithm may serve g, else why not. */
+gs_reason_t gs_row_supports(const gs_row_t *row, const gs_gemm_t *g);
 int gs_row_format(char *buffer, size_t size, const gs_row_t *row); /* no newline; as snprintf */
 int gs_table_header_format(char *buffer, size_t size, const gs_table_header_t *header);
 

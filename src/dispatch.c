@@ -35,6 +35,7 @@ typedef struct {
   const gs_real_t *real;         /* the cuBLAS that rows were proven against */
   _Atomic uint64_t lt_algorithm; /* the first explicit algorithm */
   const gs_row_t *row[TABLES_MAX];
+  gs_libraries_t libraries; /* of rows whose winner is one of cuBLASLt's algorithms */
 } __attribute__((aligned(64))) gs_plan_t;
 
 static gs_loaded_table_t tables[TABLES_MAX];
@@ -71,7 +72,7 @@ static bool add_table(const gs_device_t *device) {
   if (!loaded->rows) return gs_table_free(choice.table), false;
   for (int i = 0; i < rows; i++) {
     const gs_row_t *row = gs_table_row(choice.table, i);
-    loaded->rows[i].shipped = gs_shipped_find(&row->kernel);
+    loaded->rows[i].shipped = row->by_library ? -1 : gs_shipped_find(&row->kernel);
     loaded->rows[i].skipped = !selected(row);
   }
   loaded->table = choice.table;
@@ -137,7 +138,7 @@ static gs_reason_t without_row(const gs_gemm_t *g) {
 }
 
 static gs_reason_t judge_row(int t, const gs_row_t *row, const gs_gemm_t *g, const gs_real_t *real) {
-  gs_reason_t reason = gs_kernel_supports(&row->kernel, g);
+  gs_reason_t reason = gs_row_supports(row, g);
   if (reason != GS_REASON_SERVED) return reason;
   if (state_of_row(t, row)->skipped) return GS_REASON_SKIPPED;
   bool proven = !tables[t].sibling && gs_row_proven(gs_table_header(tables[t].table), row, real->version);
@@ -192,7 +193,7 @@ static gs_reason_t serve(gs_call_t *call, gs_plan_t *plan) {
     reason = judge_row(t, row, &call->gemm, call->real); /* two cuBLAS in one process */
   if (reason != GS_REASON_SERVED) return reason;
   call->row = row;
-  return gs_launch_row(call, row, state_of_row(t, row), &place);
+  return gs_launch_row(call, row, state_of_row(t, row), &place, &plan->libraries);
 }
 
 static gs_reason_t decide(gs_call_t *call) {
@@ -208,7 +209,9 @@ static gs_reason_t decide(gs_call_t *call) {
   gs_plan_t plan = {.made = false};
   make_plan(&plan, &call->gemm, call->real,
             call->gemm.entry >= GS_ENTRY_SERVED_COUNT ? GS_REASON_ENTRY : GS_REASON_NO_ROW);
-  return plan.any_row ? serve(call, &plan) : plan.reason[0];
+  gs_reason_t reason = plan.any_row ? serve(call, &plan) : plan.reason[0];
+  gs_libraries_free(&plan.libraries);
+  return reason;
 }
 
 /* A shape's first call also pays for loading code: its time says nothing. */
@@ -236,8 +239,8 @@ static void log_call(const gs_call_t *call, gs_reason_t reason) {
     gs_log(GS_LOG_CALL, "%s: library (%s)", shape, gs_reason_names[reason]);
     return;
   }
-  gs_kernel_format(id, sizeof id, &call->row->kernel);
-  gs_log(GS_LOG_CALL, "%s: kernel %s", shape, id);
+  gs_row_name(id, sizeof id, call->row);
+  gs_log(GS_LOG_CALL, "%s: %s %s", shape, call->row->by_library ? "algorithm" : "kernel", id);
 }
 
 static int slot_of(const gs_call_t *call) {
@@ -256,7 +259,7 @@ bool gs_call_begin(gs_call_t *call) {
   gs_histogram_count(call->slot, reason);
   if (call->row && !gs_histogram_named(call->slot)) {
     char id[GS_KERNEL_ID_MAX];
-    gs_kernel_format(id, sizeof id, &call->row->kernel);
+    gs_row_name(id, sizeof id, call->row);
     gs_histogram_name(call->slot, id);
   }
   if (gs_log_wants(GS_LOG_CALL)) log_call(call, reason);

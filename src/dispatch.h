@@ -15,6 +15,7 @@ typedef struct {
   gs_operands_t at;
   const gs_real_t *real;
   cublasHandle_t handle; /* NULL for cublasLtMatmul, which carries its own stream and scalar mode */
+  cublasLtHandle_t lt;   /* cublasLtMatmul's; handle itself is one too */
   CUstream stream;       /* cublasLtMatmul's; else asked from the handle when it is needed */
   bool device_scalars;   /* cublasLtMatmul's; else likewise */
   int algorithm;         /* cublasGemmAlgo_t; 0 where there is none */

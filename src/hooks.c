@@ -9,8 +9,8 @@
 #include "lt.h"
 #include "options.h"
 
-/* cuBLAS calls its own public functions (an int8 cublasGemmEx ends in cublasLtMatmul): inside a forwarded
- * call nothing is counted or served. */
+/* cuBLAS calls its own public functions (an int8 cublasGemmEx ends in cublasLtMatmul): inside a call that is
+ * forwarded, or served by one of its algorithms, nothing is counted or served. */
 static __thread int inside __attribute__((tls_model("initial-exec")));
 
 /* 1 + the index of the real library that the call in progress is for, where it came by a look-up's function:
@@ -37,11 +37,11 @@ static bool passes(const gs_real_t *real, const void *handle) {
     if (passes(real, handle)) return real->name arguments;                                                   \
     gs_call_t call = {.real = real, .algorithm = CUBLAS_GEMM_DEFAULT};                                       \
     describe;                                                                                                \
-    if (gs_call_begin(&call)) return CUBLAS_STATUS_SUCCESS;                                                  \
     inside++;                                                                                                \
-    cublasStatus_t status = real->name arguments;                                                            \
+    bool served = gs_call_begin(&call);                                                                      \
+    cublasStatus_t status = served ? CUBLAS_STATUS_SUCCESS : real->name arguments;                           \
     inside--;                                                                                                \
-    gs_call_end(&call);                                                                                      \
+    if (!served) gs_call_end(&call);                                                                         \
     return status;                                                                                           \
   }                                                                                                          \
   extern __typeof__(name) name##_own __attribute__((alias(#name), visibility("hidden")));                    \
@@ -130,7 +130,8 @@ GEMM_STRIDED_BATCHED_EX(, int)
 GEMM_STRIDED_BATCHED_EX(_64, int64_t)
 
 static void describe_lt(gs_call_t *call, const void *const object[5], const gs_operands_t *at,
-                        const cublasLtMatmulAlgo_t *algo, cudaStream_t stream) {
+                        const cublasLtMatmulAlgo_t *algo, cublasLtHandle_t handle, cudaStream_t stream) {
+  call->lt = handle;
   call->at = *at;
   call->stream = (CUstream)stream;
   gs_lt_describe(call, object);
@@ -145,7 +146,7 @@ HOOK(cublasLtMatmul,
      (handle, desc, alpha, A, Adesc, B, Bdesc, beta, C, Cdesc, D, Ddesc, algo, workspace,
       workspaceSizeInBytes, stream),
      describe_lt(&call, (const void *[]){desc, Adesc, Bdesc, Cdesc, Ddesc},
-                 &(gs_operands_t){.a = A, .b = B, .c = C, .d = D, .alpha = alpha, .beta = beta}, algo,
+                 &(gs_operands_t){.a = A, .b = B, .c = C, .d = D, .alpha = alpha, .beta = beta}, algo, handle,
                  stream))
 
 /* ---- typed: T is float, double or, for __half, void ---- */

@@ -126,10 +126,75 @@ static CUresult launch(CUkernel kernel, const gs_launch_t *to, CUstream stream, 
   return gs_driver.cuLaunchKernelEx(&config, (CUfunction)kernel, arguments, NULL);
 }
 
-gs_reason_t gs_launch_row(gs_call_t *call, const gs_row_t *row, gs_row_state_t *state,
-                          const gs_place_t *place) {
-  gs_params_t p = {.a = call->at.a, .b = call->at.b, .c = call->at.c, .d = call->at.d, .bias = call->at.bias};
+static void retire(const gs_row_t *row, gs_row_state_t *state, const char *why) {
+  char name[GS_KERNEL_ID_MAX];
+  if (atomic_exchange(&state->retired, true)) return;
+  gs_row_name(name, sizeof name, row);
+  gs_log(GS_LOG_FAULT, "%s %s: launching it failed with %s; the row is retired, its calls are forwarded",
+         row->by_library ? "algorithm" : "kernel", name, why);
+}
+
+static gs_reason_t launch_kernel(const gs_call_t *call, const gs_row_t *row, gs_row_state_t *state,
+                                 const gs_place_t *place, gs_params_t *p) {
   const gs_gemm_t *g = &call->gemm;
+  CUkernel kernel = gs_device_kernel(state->shipped, place->device);
+  if (!kernel) return GS_REASON_LOAD_FAILED;
+  size_t bytes = gs_kernel_workspace(&row->kernel, g, row->split_k);
+  if (bytes) {
+    gs_reason_t reason = gs_workspace(place->context, call->stream, bytes, &p->workspace);
+    if (reason != GS_REASON_SERVED) return reason;
+  }
+  gs_kernel_params(g, row->split_k, row->raster, p);
+  gs_launch_t to = gs_kernel_launch(&row->kernel, g, row->split_k);
+  CUresult result = launch(kernel, &to, call->stream, p);
+  if (result == CUDA_SUCCESS) return GS_REASON_SERVED;
+  /* A broken capture is the program's affair, and cuBLAS will meet it too: no fault of the row. */
+  if (result >= CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED && result <= CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD)
+    return GS_REASON_CAPTURE;
+  retire(row, state, gs_cuda_error(result));
+  return GS_REASON_LAUNCH_FAILED;
+}
+
+/* A product's first call asks the library about its algorithm, which may load code. */
+static const gs_library_t *library_of(const gs_call_t *call, const gs_row_t *row, cublasLtHandle_t handle,
+                                      gs_libraries_t *libraries) {
+  if (atomic_load_explicit(libraries, memory_order_acquire))
+    return gs_library_of(libraries, call->real, handle, &call->gemm, &call->at, row);
+  CUstreamCaptureMode mode = gs_capture_relax();
+  const gs_library_t *library = gs_library_of(libraries, call->real, handle, &call->gemm, &call->at, row);
+  gs_capture_restore(mode);
+  return library;
+}
+
+static gs_reason_t launch_algo(const gs_call_t *call, const gs_row_t *row, gs_row_state_t *state,
+                               const gs_place_t *place, gs_libraries_t *libraries) {
+  cublasLtHandle_t handle = call->handle ? (cublasLtHandle_t)(void *)call->handle : call->lt;
+  const gs_library_t *library = library_of(call, row, handle, libraries);
+  void *block = NULL;
+  if (!library) return GS_REASON_LOAD_FAILED;
+  if (library->refusal != GS_REASON_SERVED) return library->refusal;
+  if (!library->usable[call->device_scalars]) return GS_REASON_SCALARS;
+  if (library->workspace) {
+    /* Behind the counters, which kernels must find at zero. */
+    size_t counters = GS_SPLIT_COUNTERS * sizeof(unsigned);
+    gs_reason_t reason = gs_workspace(place->context, call->stream, counters + library->workspace, &block);
+    if (reason != GS_REASON_SERVED) return reason;
+    block = (char *)block + counters;
+  }
+  cublasStatus_t status =
+      gs_library_matmul(library, handle, &call->at, call->device_scalars, block, (cudaStream_t)call->stream);
+  if (status == CUBLAS_STATUS_SUCCESS) return GS_REASON_SERVED;
+  /* Any other fault is the stream's or the context's, and the program's own call will meet it too. */
+  if (status == CUBLAS_STATUS_NOT_SUPPORTED || status == CUBLAS_STATUS_INVALID_VALUE)
+    retire(row, state,
+           status == CUBLAS_STATUS_NOT_SUPPORTED ? "CUBLAS_STATUS_NOT_SUPPORTED"
+                                                 : "CUBLAS_STATUS_INVALID_VALUE");
+  return GS_REASON_LAUNCH_FAILED;
+}
+
+gs_reason_t gs_launch_row(gs_call_t *call, const gs_row_t *row, gs_row_state_t *state,
+                          const gs_place_t *place, gs_libraries_t *libraries) {
+  gs_params_t p = {.a = call->at.a, .b = call->at.b, .c = call->at.c, .d = call->at.d, .bias = call->at.bias};
   if (atomic_load_explicit(&state->retired, memory_order_relaxed)) return GS_REASON_LAUNCH_FAILED;
   if (!read_scalars(call, &p)) return GS_REASON_SCALARS;
   gs_operands_t at = call->at;
@@ -137,27 +202,7 @@ gs_reason_t gs_launch_row(gs_call_t *call, const gs_row_t *row, gs_row_state_t *
     at.c = NULL; /* not read */
   else if (!at.c)
     return GS_REASON_DEGENERATE;
-  if (gs_launch_overlaps(g, &at)) return GS_REASON_OVERLAP;
-  CUkernel kernel = gs_device_kernel(state->shipped, place->device);
-  if (!kernel) return GS_REASON_LOAD_FAILED;
-  size_t bytes = gs_kernel_workspace(&row->kernel, g, row->split_k);
-  if (bytes) {
-    gs_reason_t reason = gs_workspace(place->context, call->stream, bytes, &p.workspace);
-    if (reason != GS_REASON_SERVED) return reason;
-  }
-  gs_kernel_params(g, row->split_k, row->raster, &p);
-  gs_launch_t to = gs_kernel_launch(&row->kernel, g, row->split_k);
-  CUresult result = launch(kernel, &to, call->stream, &p);
-  if (result == CUDA_SUCCESS) return GS_REASON_SERVED;
-  /* A broken capture is the program's affair, and cuBLAS will meet it too: no fault of the row. */
-  if (result >= CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED && result <= CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD)
-    return GS_REASON_CAPTURE;
-  if (!atomic_exchange(&state->retired, true)) {
-    char id[GS_KERNEL_ID_MAX];
-    gs_kernel_format(id, sizeof id, &row->kernel);
-    gs_log(GS_LOG_FAULT,
-           "kernel %s: launching it failed with %s; the row is retired, its calls are forwarded", id,
-           gs_cuda_error(result));
-  }
-  return GS_REASON_LAUNCH_FAILED;
+  if (gs_launch_overlaps(&call->gemm, &at)) return GS_REASON_OVERLAP;
+  return row->by_library ? launch_algo(call, row, state, place, libraries)
+                         : launch_kernel(call, row, state, place, &p);
 }

@@ -6,10 +6,11 @@
 
 #include "device.h"
 #include "dispatch.h"
+#include "library.h"
 
 /* What is known of a table's row beside its text. */
 typedef struct {
-  int shipped;          /* gs_shipped_find of its kernel */
+  int shipped;          /* gs_shipped_find of its kernel; -1 where by_library */
   bool skipped;         /* by GEMMSHIM_ONLY or GEMMSHIM_SKIP */
   _Atomic bool retired; /* a launch failed */
 } gs_row_state_t;
@@ -24,9 +25,9 @@ typedef struct {
 bool gs_launch_stream(gs_call_t *call);
 /* Handle modes, algorithm, stream, context: GS_REASON_SERVED and the place to run, else why not. */
 gs_reason_t gs_launch_conditions(gs_call_t *call, gs_place_t *place);
-/* Launches; GS_REASON_SERVED, or why nothing was. */
+/* Launches; GS_REASON_SERVED, or why nothing was. libraries: those of the call's product. */
 gs_reason_t gs_launch_row(gs_call_t *call, const gs_row_t *row, gs_row_state_t *state,
-                          const gs_place_t *place);
+                          const gs_place_t *place, gs_libraries_t *libraries);
 
 /* IEEE half to float, for host scalars of COMPUTE_16F. */
 float gs_float_of_half(uint16_t half);

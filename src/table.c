@@ -205,7 +205,24 @@ static bool read_fields(gs_reader_t *reader, char *const field[], gs_row_t *row)
   return true;
 }
 
+static bool read_algo(gs_reader_t *reader, const char *id, gs_row_t *row) {
+  if (!gs_algo_parse(id, &row->algo))
+    return fault(reader, "'%.64s' is not a cuBLASLt algorithm as include/gs_algo.h spells it", id), false;
+  row->by_library = true;
+  if (!gs_algo_exact(&row->algo))
+    return fault(reader, "algorithm %.64s rounds partial sums (r%u); r0 or r2 is wanted", id,
+                 row->algo.reduction),
+           false;
+  gs_gemm_t g = row_gemm(row, row->n_hi);
+  gs_reason_t reason = gs_algo_supports(&g);
+  if (reason == GS_REASON_SERVED && row->raster == 1) return true;
+  fault(reader, "algorithm %.64s cannot serve this row: %s", id,
+        reason == GS_REASON_SERVED ? "its raster must be 1" : gs_reason_texts[reason]);
+  return false;
+}
+
 static bool read_kernel(const gs_table_t *table, gs_reader_t *reader, const char *id, gs_row_t *row) {
+  if (strncmp(id, "lt_", 3) == 0) return read_algo(reader, id, row);
   if (!gs_kernel_parse(id, &row->kernel)) return fault(reader, "'%.64s' is not a kernel id", id), false;
   if (gs_shipped_find(&row->kernel) < 0)
     return fault(reader, "kernel %.64s is not in this build; run gemmshim tune again", id), false;
@@ -243,10 +260,19 @@ static gs_status_t read_row(gs_table_t *table, gs_reader_t *reader, char *line) 
   return GS_OK;
 }
 
+int gs_row_name(char *buffer, size_t size, const gs_row_t *row) {
+  return row->by_library ? gs_algo_format(buffer, size, &row->algo)
+                         : gs_kernel_format(buffer, size, &row->kernel);
+}
+
+gs_reason_t gs_row_supports(const gs_row_t *row, const gs_gemm_t *g) {
+  return row->by_library ? gs_algo_supports(g) : gs_kernel_supports(&row->kernel, g);
+}
+
 int gs_row_format(char *buffer, size_t size, const gs_row_t *row) {
   char id[GS_KERNEL_ID_MAX];
   const gs_key_t *key = &row->key;
-  gs_kernel_format(id, sizeof id, &row->kernel);
+  gs_row_name(id, sizeof id, row);
   return snprintf(
       buffer, size, "%c\t%c\t%d\t%d\t%s\t%s\t%s\t%s\t%s\t%d\t%d\t%s\t%d\t%d\t%.3f\t%.3f\t%.2f\t%.2f",
       "NT"[key->transa], "NT"[key->transb], key -> m, key -> k, gs_type_names[key->ab_type],
@@ -440,7 +466,7 @@ const gs_row_t *gs_table_find(const gs_table_t *table, const gs_gemm_t *g) {
 bool gs_row_proven(const gs_table_header_t *header, const gs_row_t *row, const int cublas[3]) {
   if (header->predicted || header->cublas[0] != cublas[0]) return false;
   bool same_build = header->cublas[1] == cublas[1] && header->cublas[2] == cublas[2];
-  return same_build || row->library_us >= 1.1f * row->us;
+  return same_build || (!row->by_library && row->library_us >= 1.1f * row->us);
 }
 
 void gs_gpu_slug(const char *gpu, char *slug, size_t size) {

@@ -86,7 +86,7 @@ static double rounded(float us) {
 static cJSON *json_row(const gs_table_header_t *header, const gs_row_t *row) {
   cJSON *object = cJSON_CreateObject();
   char kernel[GS_KERNEL_ID_MAX];
-  gs_kernel_format(kernel, sizeof kernel, &row->kernel);
+  gs_row_name(kernel, sizeof kernel, row);
 #define NAME(member, names) cJSON_AddStringToObject(object, #member, names[row->key.member])
 #define NUMBER(name, value) cJSON_AddNumberToObject(object, name, (double)(value))
   NAME(transa, gs_op_names);

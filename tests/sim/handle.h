@@ -29,8 +29,10 @@ struct cublasContext {
 /* NULL when the driver does not start. The primary context of device 0 becomes current where none is. */
 struct cublasContext *sim_handle_create(void);
 
-/* Computes on the stream, or not at all where SIM_NOCOMPUTE is set. */
-cublasStatus_t sim_product(CUstream stream, const product_t *product);
+/* Computes on the stream, or not at all where SIM_NOCOMPUTE is set. name: whose time SIM_US sets. The workspace
+ * is written to its end. */
+cublasStatus_t sim_product(CUstream stream, const product_t *product, const char *name, void *workspace,
+                           size_t bytes);
 
 /* Major, minor, patch: SIM_CUBLAS_VERSION, or 13.1.0, or 12.8.0. */
 void sim_version(int version[3]);

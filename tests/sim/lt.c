@@ -1,11 +1,14 @@
 /* Stand-in libcublasLt: handles, algorithms and the product. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "lt_objects.h"
 #include "record.h"
 
-#define ALGORITHMS 4 /* that the heuristic knows */
+#define ALGORITHMS 6 /* all are like the first one, but for how fast SIM_US makes them */
+#define OFFERED    4 /* by the heuristic */
+#define TILES      3 /* of each: 64x64 + its number, and what follows */
 
 static _Thread_local cublasLtMatmulAlgo_t last_algo;
 static _Thread_local bool has_algo;
@@ -61,6 +64,57 @@ SIM_EXPORT cublasStatus_t cublasLtMatmulAlgoInit(cublasLtHandle_t handle, cublas
   memset(algo, 0, sizeof *algo);
   lt_algo_t *made = (lt_algo_t *)algo;
   *made = (lt_algo_t){.id = id, .tile = CUBLASLT_MATMUL_TILE_64x64 + (uint32_t)id, .splitk = 1};
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+SIM_EXPORT cublasStatus_t cublasLtMatmulAlgoGetIds(cublasLtHandle_t handle, cublasComputeType_t compute,
+                                                   cudaDataType_t scale, cudaDataType_t a, cudaDataType_t b,
+                                                   cudaDataType_t c, cudaDataType_t d, int wanted, int ids[],
+                                                   int *count) {
+  SIM_ENTER(handle, compute, scale, a, b, c, d, wanted, ids, count);
+  if (!handle || wanted < 1 || !ids || !count) return CUBLAS_STATUS_INVALID_VALUE;
+  for (*count = 0; *count < wanted && *count < ALGORITHMS; ++*count) ids[*count] = *count;
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+SIM_EXPORT cublasStatus_t cublasLtMatmulAlgoCapGetAttribute(const cublasLtMatmulAlgo_t *algo,
+                                                            cublasLtMatmulAlgoCapAttributes_t attribute,
+                                                            void *to, size_t size, size_t *written) {
+  SIM_ENTER(algo, attribute, to, size, written);
+  const lt_algo_t *a = (const lt_algo_t *)algo;
+  uint32_t values[TILES] = {0};
+  size_t count = 1;
+  switch (attribute) {
+  case CUBLASLT_ALGO_CAP_SPLITK_SUPPORT:
+  case CUBLASLT_ALGO_CAP_CTA_SWIZZLING_SUPPORT:
+    values[0] = 1;
+    break;
+  case CUBLASLT_ALGO_CAP_REDUCTION_SCHEME_MASK:
+    values[0] = CUBLASLT_REDUCTION_SCHEME_MASK;
+    break;
+  case CUBLASLT_ALGO_CAP_TILE_IDS:
+    for (count = 0; count < TILES; count++)
+      values[count] = CUBLASLT_MATMUL_TILE_64x64 + (uint32_t)(a->id + (int)count);
+    break;
+  case CUBLASLT_ALGO_CAP_STAGES_IDS:
+    values[0] = CUBLASLT_MATMUL_STAGES_32x4;
+    break;
+  case CUBLASLT_ALGO_CAP_CUSTOM_OPTION_MAX:
+    break;
+  case CUBLASLT_ALGO_CAP_MIN_ALIGNMENT_A_BYTES:
+  case CUBLASLT_ALGO_CAP_MIN_ALIGNMENT_B_BYTES:
+  case CUBLASLT_ALGO_CAP_MIN_ALIGNMENT_C_BYTES:
+  case CUBLASLT_ALGO_CAP_MIN_ALIGNMENT_D_BYTES:
+    values[0] = 16;
+    break;
+  default:
+    return CUBLAS_STATUS_INVALID_VALUE;
+  }
+  size_t bytes = count * sizeof *values;
+  if (written) *written = bytes;
+  if (!size) return written ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_INVALID_VALUE;
+  if (!to || size < bytes) return CUBLAS_STATUS_INVALID_VALUE;
+  memcpy(to, values, bytes);
   return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -158,7 +212,7 @@ SIM_EXPORT cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle
   cublasStatus_t status =
       product_of(&p, operation_of(operation), layout_of(a), layout_of(b), layout_of(c), layout_of(d));
   if (status) return status;
-  for (; *count < wanted && *count < ALGORITHMS; ++*count) {
+  for (; *count < wanted && *count < OFFERED; ++*count) {
     cublasLtMatmulHeuristicResult_t *result = &results[*count];
     *result = (cublasLtMatmulHeuristicResult_t){.state = CUBLAS_STATUS_SUCCESS, .wavesCount = 1};
     cublasLtMatmulAlgoInit(handle, (cublasComputeType_t)operation_of(operation)->compute_type, p.scale_type,
@@ -169,7 +223,17 @@ SIM_EXPORT cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle
 
 static bool algo_valid(const cublasLtMatmulAlgo_t *algo) {
   const lt_algo_t *a = (const lt_algo_t *)algo;
-  return a->id >= 0 && a->id < ALGORITHMS && a->tile;
+  const char *refused = getenv("SIM_REFUSE");
+  if (refused && atoi(refused) == a->id) return false;
+  uint32_t first = CUBLASLT_MATMUL_TILE_64x64 + (uint32_t)a->id;
+  bool whole = a->splitk <= 1 ? !a->reduction : a->reduction != CUBLASLT_REDUCTION_SCHEME_NONE;
+  return a->id >= 0 && a->id < ALGORITHMS && a->tile >= first && a->tile < first + TILES && whole;
+}
+
+/* Room for the sums of every part of k. */
+static size_t workspace_of(const cublasLtMatmulAlgo_t *algo, const product_t *p) {
+  const lt_algo_t *a = (const lt_algo_t *)algo;
+  return a->splitk > 1 ? (size_t)(a->splitk * p->m * p->n * p->batch) * sizeof(float) : 0;
 }
 
 SIM_EXPORT cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t handle, cublasLtMatmulDesc_t operation,
@@ -184,7 +248,8 @@ SIM_EXPORT cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t handle, cubla
     return CUBLAS_STATUS_INVALID_VALUE;
   cublasStatus_t status =
       product_of(&p, operation_of(operation), layout_of(a), layout_of(b), layout_of(c), layout_of(d));
-  *result = (cublasLtMatmulHeuristicResult_t){.algo = *algo, .state = status, .wavesCount = 1};
+  *result = (cublasLtMatmulHeuristicResult_t){
+      .algo = *algo, .state = status, .wavesCount = 1, .workspaceSize = workspace_of(algo, &p)};
   return status;
 }
 
@@ -220,5 +285,9 @@ SIM_EXPORT cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmul
   p.c = C;
   p.d = D;
   if (p.beta != 0 && !C) return CUBLAS_STATUS_INVALID_VALUE;
-  return sim_product((CUstream)stream, &p);
+  size_t wanted = algo ? workspace_of(algo, &p) : 0;
+  if (wanted > bytes) return CUBLAS_STATUS_INVALID_VALUE;
+  char name[16];
+  snprintf(name, sizeof name, "lt_%d", algo ? (int)((const lt_algo_t *)algo)->id : 0);
+  return sim_product((CUstream)stream, &p, name, workspace, wanted);
 }

@@ -11,6 +11,9 @@
   "format: 1\ngpu: NVIDIA H200\narch: sm_90\nsms: 132\ncublas: 13.1.0\nmethod: a test\ndate: 2026-11-29\n"
 #define ROW(interval)                                                                                        \
   "T\tN\t4096\t4096\tf16\tf16\t32f\tdefault\tsingle\t" interval "\t" ID "\t1\t1\t5\t6\t0\t0\n"
+#define ALGO "lt_66_t20_s36_r2_z1_c4_i0_h12"
+#define ALGO_ROW(compute, algo, raster)                                                                      \
+  "T\tN\t4096\t4096\tf16\tf16\t" compute "\tdefault\tsingle\t20\t30\t" algo "\t3\t" raster "\t5\t6\t0\t0\n"
 #define ID "mma_f16_f16_tn_64x32x64_s4_w4"
 
 static char said[4096];
@@ -88,6 +91,30 @@ Test(table, a_row_prints_as_it_was_read) {
   gs_table_free(second);
 }
 
+Test(table, a_row_may_name_an_algorithm_of_the_library) {
+  char line[512], wanted[512];
+  gs_table_t *table = parse(HEADER ROW("2\t8") ALGO_ROW("32f", ALGO, "1"), GS_OK);
+  cr_assert_eq(gs_table_rows(table), 2, "%s", said);
+  const gs_row_t *row = gs_table_row(table, 1);
+  cr_assert(row->by_library && row->algo.id == 66 && row->algo.tile == 20 && row->algo.stages == 36 &&
+            row->algo.reduction == 2 && row->algo.swizzle == 1 && row->algo.custom == 4 &&
+            row->algo.cluster == 12 && row->split_k == 3);
+  gs_row_format(line, sizeof line, row);
+  snprintf(wanted, sizeof wanted, "\t%s\t3\t1\t5.000", ALGO);
+  cr_assert(strstr(line, wanted), "%s", line);
+  gs_gemm_t g = gemm(25);
+  g.lda = g.ldb = g.ldc = g.ldd = 4096;
+  cr_assert_eq(gs_row_supports(row, &g), GS_REASON_SERVED);
+  g.align = 2, g.compute = GS_COMPUTE_16F;
+  cr_assert_eq(gs_row_supports(row, &g), GS_REASON_TYPE);
+  /* Wide as its margin is, another build numbers algorithms anew. */
+  gs_row_t wide = *row;
+  wide.library_us = 100 * wide.us;
+  cr_assert(gs_row_proven(gs_table_header(table), &wide, (int[3]){13, 1, 0}));
+  cr_assert_not(gs_row_proven(gs_table_header(table), &wide, (int[3]){13, 1, 1}));
+  gs_table_free(table);
+}
+
 Test(table, the_header_prints_as_it_was_read) {
   char text[600];
   gs_table_t *table = parse(HEADER, GS_OK), *second;
@@ -127,6 +154,12 @@ Test(table, faulty_rows_are_refused_by_line_and_others_stay) {
       {"T\tN\t4096\t4096\tf16\tf16\t32f\tdefault\tsingle\t1\t2\tdirect_f16_f16_tn_16x16_u4_"
        "w8\t9\t1\t5\t6\t0\t0\n",
        "splits k at most 8 times"},
+      {ALGO_ROW("32f", "lt_66_t20_s36_r4_z1_c4_i0_h12", "1"), "rounds partial sums"},
+      {ALGO_ROW("32f", "lt_66_t20_s36_r0_z1_c4_i0", "1"), "not a cuBLASLt algorithm"},
+      {ALGO_ROW("32f", "lt_66_t020_s36_r0_z1_c4_i0_h12", "1"), "not a cuBLASLt algorithm"},
+      {ALGO_ROW("32f", "lt_66_t20_s36_r0_z1_c4_i0_h12_x", "1"), "not a cuBLASLt algorithm"},
+      {ALGO_ROW("16f", ALGO, "1"), "cannot serve"},
+      {ALGO_ROW("32f", ALGO, "2"), "raster must be 1"},
       {ROW("100\t120") ROW("110\t130"), "overlaps that of line 9"},
       {"just words\n", "fewer than the 18"},
   };

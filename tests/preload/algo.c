@@ -1,0 +1,69 @@
+/* algo WAY: the same product four times by cublasGemmEx, or by cublasLtMatmul of lt.c's making; then a product
+ * that splits k on the same stream. Prints which of cublasLt's algorithms ran last ("algo", "tile", "splits"; -1:
+ * none was named) and how often it was asked about ("checks"). WAY is plain, device (scalars), captured, odd
+ * (addresses that divide by 2 alone). */
+#include "client.h"
+
+#include <dlfcn.h>
+#include <string.h>
+
+static void *lt_function(const char *name) {
+  void *library = dlopen("libcublasLt.so.13", RTLD_NOW | RTLD_NOLOAD);
+  must(library == NULL, "finding the stand-in");
+  void *function = dlsym(library, name);
+  must(function == NULL, name);
+  return function;
+}
+
+static int attribute(cublasLtMatmulAlgoConfigAttributes_t id) {
+  cublasLtMatmulAlgo_t algo;
+  int32_t value = -1;
+  size_t written;
+  sim_last_algo_t *last = (sim_last_algo_t *)lt_function("sim_last_algo");
+  if (last(algo.data)) MUST(cublasLtMatmulAlgoConfigGetAttribute(&algo, id, &value, sizeof value, &written));
+  return value;
+}
+
+static void on_device(simple_t *s) {
+  float scalars[2] = {1, 0};
+  float *device = device_values(CUDA_R_32F, 2, 1);
+  MUST(cuMemcpyHtoD((CUdeviceptr)device, scalars, sizeof scalars));
+  MUST(cublasSetPointerMode(s->handle, CUBLAS_POINTER_MODE_DEVICE));
+  MUST(cublasGemmEx(s->handle, CUBLAS_OP_T, CUBLAS_OP_N, 128, s->n, 128, device, s->a, CUDA_R_16F, 128, s->b,
+                    CUDA_R_16F, 128, device + 1, s->c, CUDA_R_16F, 128, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT));
+  MUST(cublasSetPointerMode(s->handle, CUBLAS_POINTER_MODE_HOST));
+  device_free(device);
+}
+
+static void captured(const simple_t *s) {
+  CUstream stream;
+  CUgraph graph;
+  CUgraphExec exec;
+  MUST(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+  MUST(cublasSetStream(s->handle, (cudaStream_t)stream));
+  MUST(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+  MUST(simple_call(s));
+  MUST(cuStreamEndCapture(stream, &graph));
+  MUST(cuGraphInstantiate(&exec, graph, 0));
+  MUST(cuGraphLaunch(exec, stream));
+  MUST(cuStreamSynchronize(stream));
+  MUST(cuGraphExecDestroy(exec));
+  MUST(cuGraphDestroy(graph));
+}
+
+int main(int argc, char **argv) {
+  const char *way = argc > 1 ? argv[1] : "";
+  simple_t s = simple_open(16), splitting = simple_open(40);
+  if (!strcmp(way, "captured")) captured(&s);
+  if (!strcmp(way, "device")) on_device(&s);
+  if (!strcmp(way, "odd")) s.a = (char *)device_values(CUDA_R_16F, 128 * 128 + 1, 1) + 2;
+  for (int i = 0; i < 4; i++) MUST(simple_call(&s));
+  int algo = attribute(CUBLASLT_ALGO_CONFIG_ID), tile = attribute(CUBLASLT_ALGO_CONFIG_TILE_ID);
+  bool right = simple_right(&s);
+  splitting.handle = s.handle;
+  MUST(simple_call(&splitting)); /* the stand-in stops where its counters are not zero */
+  printf("algo: %d\ntile: %d\nsplits: %d\n", algo, tile, attribute(CUBLASLT_ALGO_CONFIG_SPLITK_NUM));
+  sim_calls_t *calls = (sim_calls_t *)lt_function("sim_calls");
+  printf("checks: %d\n", (int)calls("cublasLtMatmulAlgoCheck"));
+  return right && simple_right(&splitting) ? 0 : 1;
+}

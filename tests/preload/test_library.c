@@ -1,0 +1,122 @@
+/* Rows that name one of cuBLASLt's own algorithms: served to every entry point, with this build alone, and only
+ * where the library agrees. */
+#include "run.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+
+static char folder[128];
+
+static void setup(void) {
+  folder_make(folder);
+}
+static void teardown(void) {
+  folder_remove(folder);
+}
+TestSuite(library, .init = setup, .fini = teardown, .timeout = 60);
+
+/* The stand-in's algorithm 3 has the tiles 18 to 20; the second row is a kernel that splits k. */
+static const char *table_of(const char *algo, int splits, const char *cublas) {
+  static char path[256];
+  char text[2048];
+  snprintf(text, sizeof text,
+           "format: 1\ngpu: " SIM_GPU_NAME "\narch: sm_90\nsms: 132\ncublas: %s\nmethod: fixture\n"
+           "date: 2026-11-29\n"
+           "T\tN\t128\t128\tf16\tf16\t32f\tdefault\tsingle\t1\t16\t%s\t%d\t1\t5\t10\t0\t0\n"
+           "T\tN\t128\t128\tf16\tf16\t32f\tdefault\tsingle\t40\t40\tmma_f16_f16_tn_64x64x64_s4_w4\t2\t1\t5\t10\t0\t0\n"
+           "T\tN\t64\t64\tf16\tf16\t32f\tbias\tsingle\t1\t64\t%s\t%d\t1\t5\t10\t0\t0\n"
+           "T\tN\t64\t64\tf16\tf16\t32f\tdefault\tstrided\t1\t64\t%s\t%d\t1\t5\t10\t0\t0\n",
+           cublas, algo, splits, algo, splits, algo, splits);
+  file_write(folder, "algo.table", text, path);
+  return path;
+}
+
+#define ALGO "lt_3_t19_s0_r0_z1_c0_i0_h0"
+
+Test(library, a_row_serves_gemm_ex_by_the_algorithm_it_names) {
+  run_t r = RUN(WITH(.table = table_of(ALGO, 1, "13.1.0")), "algo", "plain");
+  cr_expect_eq(r.status, 0, "%s", r.err);
+  cr_expect_eq(RUN_SERVED(&r), 5, "%s", r.err);
+  cr_expect_eq(RUN_CALLS(&r), 5, "our own call is not counted");
+  cr_expect_eq(run_number(&r, "algo"), 3);
+  cr_expect_eq(run_number(&r, "tile"), 19);
+  cr_expect_eq(run_number(&r, "checks"), 2, "once for each scalar mode, then never again");
+  run_free(&r);
+}
+
+Test(library, the_log_names_the_algorithm) {
+  run_t r = RUN(WITH(.table = table_of(ALGO, 1, "13.1.0"), .environment = {"GEMMSHIM_LOG=2"}), "algo", "plain");
+  cr_expect_eq(run_lines(r.err, "algorithm " ALGO), 4, "%s", r.err);
+  run_free(&r);
+}
+
+Test(library, split_sums_leave_the_kernels_workspace_alone) {
+  run_t r = RUN(WITH(.table = table_of("lt_3_t19_s0_r2_z0_c0_i0_h0", 4, "13.1.0")), "algo", "plain");
+  cr_expect_eq(r.status, 0, "%s", r.err);
+  cr_expect_eq(RUN_SERVED(&r), 5);
+  cr_expect_eq(run_number(&r, "splits"), 4);
+  run_free(&r);
+}
+
+Test(library, its_workspace_counts_against_the_bound) {
+  run_t r = RUN(WITH(.table = table_of("lt_3_t19_s0_r2_z0_c0_i0_h0", 4, "13.1.0"),
+                     .environment = {"GEMMSHIM_VRAM_MB=0"}),
+                "algo", "plain");
+  cr_expect_eq(r.status, 0, "%s", r.err);
+  cr_expect_eq(run_count(&r, RUN_ANY, GS_REASON_WORKSPACE, RUN_ANY), 5);
+  run_free(&r);
+}
+
+Test(library, scalars_on_the_device_and_captures_are_served) {
+  run_t device = RUN(WITH(.table = table_of(ALGO, 1, "13.1.0")), "algo", "device");
+  run_t captured = RUN(WITH(.table = table_of("lt_3_t19_s0_r2_z0_c0_i0_h0", 4, "13.1.0")), "algo", "captured");
+  cr_expect_eq(device.status, 0, "%s", device.err);
+  cr_expect_eq(RUN_SERVED(&device), 6);
+  cr_expect_eq(captured.status, 0, "%s", captured.err);
+  cr_expect_eq(RUN_SERVED(&captured), 6);
+  run_free(&device);
+  run_free(&captured);
+}
+
+Test(library, less_aligned_operands_are_forwarded) {
+  run_t r = RUN(WITH(.table = table_of(ALGO, 1, "13.1.0")), "algo", "odd");
+  cr_expect_eq(r.status, 0, "%s", r.err);
+  cr_expect_eq(run_count(&r, RUN_ANY, GS_REASON_ALIGNMENT, RUN_ANY), 4);
+  run_free(&r);
+}
+
+Test(library, another_build_forwards_however_wide_the_margin) {
+  run_t r = RUN(WITH(.table = table_of(ALGO, 1, "13.1.1")), "algo", "plain");
+  cr_expect_eq(r.status, 0, "%s", r.err);
+  cr_expect_eq(run_count(&r, RUN_ANY, GS_REASON_UNPROVEN, RUN_ANY), 4);
+  cr_expect_eq(RUN_SERVED(&r), 1, "the kernel's row");
+  cr_expect_eq(run_number(&r, "algo"), -1);
+  run_free(&r);
+}
+
+Test(library, an_algorithm_that_the_library_refuses_is_forwarded) {
+  run_t r = RUN(WITH(.table = table_of(ALGO, 1, "13.1.0"), .environment = {"SIM_REFUSE=3"}), "algo", "plain");
+  cr_expect_eq(r.status, 0, "%s", r.err);
+  cr_expect_eq(run_count(&r, RUN_ANY, GS_REASON_ALGORITHM_REFUSED, RUN_ANY), 4);
+  cr_expect_eq(run_number(&r, "algo"), -1);
+  run_free(&r);
+}
+
+Test(library, a_failing_call_is_forwarded_and_its_row_retired) {
+  run_t r = RUN(WITH(.table = table_of(ALGO, 1, "13.1.0"), .environment = {"SIM_FAIL=cublasLtMatmul:*=15"}), "algo",
+                "plain");
+  cr_expect_eq(r.status, 0, "%s", r.err);
+  cr_expect_eq(run_count(&r, RUN_ANY, GS_REASON_LAUNCH_FAILED, RUN_ANY), 4);
+  cr_expect_eq(run_lines(r.err, "the row is retired"), 1, "%s", r.err);
+  run_free(&r);
+}
+
+Test(library, cublasLtMatmul_is_served_too) {
+  static const char *const cases[] = {"bias", "strided"};
+  for (int i = 0; i < 2; i++) {
+    run_t r = RUN(WITH(.table = table_of(ALGO, 1, "13.1.0")), "lt", cases[i]);
+    cr_expect_eq(r.status, 0, "%s: %s", cases[i], r.err);
+    cr_expect_eq(RUN_SERVED(&r), 1, "%s: %s", cases[i], r.err);
+    run_free(&r);
+  }
+}
