@@ -4,6 +4,7 @@
 #include <getopt.h>
 #include <stdio.h>
 
+#include "cache.h"
 #include "generate.h"
 #include "gpu.h"
 #include "json.h"
@@ -99,7 +100,7 @@ static int read_command(int argc, char **argv, gs_command_t *command) {
 
 static int clean_cache(void) {
   gs_cleaned_t cleaned;
-  if (!gs_generate_clean(&cleaned)) return GS_EXIT_MACHINE;
+  if (!gs_cache_clean(&cleaned)) return GS_EXIT_MACHINE;
   printf("%s: %d files removed, %.1f MB\n", cleaned.folder, cleaned.files, (double)cleaned.bytes / (1 << 20));
   return GS_EXIT_OK;
 }

@@ -61,7 +61,8 @@ enum {
 
 typedef struct {
   gs_points_t points;
-  const char *models, *types, *output, *cublas, *kernels;
+  const char *models, *types, *output, *cublas;
+  char *kernels;
   gs_ns_t ns;
   gs_tune_options_t tune;
   long device, budget;
@@ -360,9 +361,10 @@ static int report(const gs_draft_t *draft, const gs_command_t *command, const gs
 /* Our kernels that take part; an exit status, GS_EXIT_OK: go on. */
 static int gather(gs_pool_t *pool, const gs_gpu_t *gpu, gs_command_t *command) {
   const gs_pool_for_t for_what = {.sm = gpu->device.sm, .products = &command->points, .stopped = &stopped};
+  gs_pool_tally_t tally;
   gs_status_t status = GS_OK;
   if (command->kernels)
-    status = gs_pool_named(pool, command->kernels, &for_what);
+    status = gs_pool_named(pool, &command->kernels, 1, &for_what, &tally);
   else if (!gs_pool_shipped(pool))
     status = GS_NOMEM;
   int candidates = command->kernels ? 4 * pool->count : 0;

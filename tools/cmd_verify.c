@@ -1,4 +1,4 @@
-/* gemmshim verify: every shipped kernel against FP64 on this GPU. The GPU is used by child processes alone,
+/* gemmshim verify: kernels against FP64 on this GPU, every shipped one or those that are named. The GPU is used by child processes alone,
  * so that a kernel that crashes or hangs costs its own verdict only. */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -14,17 +14,21 @@
 
 #include "json.h"
 #include "peer.h"
+#include "pool.h"
 #include "tools.h"
 #include "verify.h"
 
 static const char help[] =
-    "usage: gemmshim verify [OPTION...]\n\n"
+    "usage: gemmshim verify [OPTION...] [KERNEL...]\n\n"
     "Checks every shipped kernel (tile, types, layout) on this GPU against an FP64 reference: accuracy at "
     "three\n"
     "magnitudes, with outliers and deep sums, exact integers, tails, leading dimensions, scalars, "
     "epilogues,\n"
     "batches, split-K, NaN and infinity, writes and reads outside the matrices, bit-equal repeats.\n"
     "worst=0.97 says: the largest error, over all cases, was 0.97 of what is allowed there.\n\n"
+    "With KERNEL, these: ids, tiles (mma_128x96x32_s4_w4: all types and layouts), patterns, or a file of "
+    "them;\n"
+    "what is not shipped is compiled (NVRTC).\n\n"
     "  --kernel PATTERN  only kernels whose id matches this shell pattern, e.g. '*_tn_128x*'\n"
     "  --quick           a few cases only\n"
     "  --sizes small     cut sizes, for a slow stand-in of a GPU\n"
@@ -51,6 +55,8 @@ enum { KERNEL = 256, QUICK, SIZES, DEVICE, CUBLAS, SEED, ONE_PROCESS, JSON, PEER
 typedef struct {
   gs_verify_options_t verify;
   const char *pattern, *peer;
+  char **names; /* of kernels; NULL: all that are shipped */
+  int name_count;
   bool json, one_process;
 } gs_command_t;
 
@@ -108,22 +114,59 @@ static int read_command(int argc, char **argv, gs_command_t *command) {
       return gs_usage_option(argv, option);
     }
   }
-  if (optind < argc) return gs_usage(argv, "\"%s\" is not expected", argv[optind]);
-  if (command->peer && (command->pattern || command->verify.cublas))
-    return gs_usage(argv, "--peer goes with neither --kernel nor --cublas, which are about our own kernels");
+  command->names = argv + optind;
+  command->name_count = argc - optind;
+  if (command->peer && (command->pattern || command->verify.cublas || command->name_count))
+    return gs_usage(argv, "--peer goes with neither kernels nor --cublas, which are about our own kernels");
   return -1;
 }
 
-static gs_board_t *make_board(const gs_command_t *command) {
-  size_t size = sizeof(gs_board_t) + (size_t)gs_shipped_count() * sizeof(gs_outcome_t);
-  gs_board_t *board = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  if (board == MAP_FAILED) return NULL;
-  for (int i = 0; i < gs_shipped_count(); i++) {
+static void *shared(size_t size) {
+  void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  return memory == MAP_FAILED ? NULL : memory;
+}
+
+/* The GPU's architecture, asked in a child, since a process that has used CUDA cannot fork others that do. */
+static int ask_sm(int device) {
+  int status, *sm = shared(sizeof *sm);
+  if (!sm) return 0;
+  pid_t child = fork();
+  if (child == 0) {
+    gs_gpu_t gpu;
+    if (gs_gpu_open(&gpu, device) == GS_OK)
+      *sm = gpu.device.sm;
+    else
+      gs_say("%s", gpu.fault);
+    _exit(0);
+  }
+  while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR) continue;
+  int found = *sm;
+  munmap(sm, sizeof *sm);
+  return found;
+}
+
+/* The kernels to check, and in *refused how many could not be compiled; an exit status, or -1: go on. */
+static int gather(gs_pool_t *pool, const gs_command_t *command, int *refused) {
+  gs_pool_tally_t tally;
+  if (!command->name_count) return gs_pool_shipped(pool) ? -1 : GS_EXIT_MACHINE;
+  const gs_pool_for_t for_what = {.sm = ask_sm(command->verify.device)};
+  if (!for_what.sm) return GS_EXIT_MACHINE;
+  gs_status_t status = gs_pool_named(pool, command->names, command->name_count, &for_what, &tally);
+  *refused = tally.refused;
+  if (status == GS_OK) return -1;
+  return status == GS_SYNTAX ? GS_EXIT_USAGE : status == GS_NOT_FOUND ? GS_EXIT_FALSE : GS_EXIT_MACHINE;
+}
+
+static gs_board_t *make_board(const gs_pool_t *pool, const gs_command_t *command) {
+  gs_board_t *board = shared(sizeof *board + (size_t)gs_kernel_count() * sizeof *board->outcomes);
+  if (!board) return NULL;
+  for (int i = 0; i < pool->count; i++) {
     char id[GS_KERNEL_ID_MAX];
-    gs_kernel_t kernel = gs_shipped_at(i);
+    gs_kernel_t kernel = gs_kernel_at(pool->indices[i]);
+    gs_outcome_t *outcome = &board->outcomes[pool->indices[i]];
     gs_kernel_format(id, sizeof id, &kernel);
-    board->outcomes[i].wanted = !command->pattern || fnmatch(command->pattern, id, 0) == 0;
-    board->wanted += board->outcomes[i].wanted;
+    outcome->wanted = !command->pattern || fnmatch(command->pattern, id, 0) == 0;
+    board->wanted += outcome->wanted;
   }
   board->running = -1;
   return board;
@@ -131,7 +174,7 @@ static gs_board_t *make_board(const gs_command_t *command) {
 
 static int count(const gs_board_t *board, gs_check_t state) {
   int found = 0;
-  for (int i = 0; i < gs_shipped_count(); i++)
+  for (int i = 0; i < gs_kernel_count(); i++)
     found += board->outcomes[i].wanted && board->outcomes[i].state == state;
   return found;
 }
@@ -166,15 +209,16 @@ static int run_child(gs_board_t *board, const gs_command_t *command) {
   return GS_VERIFY_LOST;
 }
 
-static void print_json(const gs_board_t *board, const gs_command_t *command, int failed) {
+static void print_json(const gs_board_t *board, const gs_command_t *command, int failed, int refused) {
   cJSON *root = cJSON_CreateObject(), *kernels = cJSON_AddArrayToObject(root, "kernels");
   cJSON_AddStringToObject(root, "gpu", board->gpu);
   cJSON_AddStringToObject(root, "f32_bound", board->bound);
   cJSON_AddNumberToObject(root, "seed", (double)command->verify.seed);
   cJSON_AddNumberToObject(root, "failed", failed);
-  for (int i = 0; i < gs_shipped_count(); i++) {
+  cJSON_AddNumberToObject(root, "refused", refused);
+  for (int i = 0; i < gs_kernel_count(); i++) {
     char id[GS_KERNEL_ID_MAX];
-    gs_kernel_t kernel = gs_shipped_at(i);
+    gs_kernel_t kernel = gs_kernel_at(i);
     const gs_outcome_t *outcome = &board->outcomes[i];
     if (!outcome->wanted) continue;
     cJSON *entry = cJSON_CreateObject();
@@ -199,10 +243,14 @@ int gs_cmd_verify(int argc, char **argv) {
   struct timespec now;
   clock_gettime(CLOCK_REALTIME, &now);
   gs_command_t command = {.verify.seed = (uint64_t)now.tv_nsec ^ (uint64_t)now.tv_sec};
-  int status = read_command(argc, argv, &command), left;
+  int status = read_command(argc, argv, &command), left, refused = 0;
   if (status >= 0) return status;
   if (command.peer) return gs_verify_peer(command.peer, &command.verify, command.one_process, command.json);
-  gs_board_t *board = make_board(&command);
+  gs_pool_t pool = {0};
+  status = gather(&pool, &command, &refused);
+  if (status >= 0) return status;
+  gs_board_t *board = make_board(&pool, &command);
+  gs_pool_free(&pool);
   if (!board) {
     gs_say("out of memory");
     return GS_EXIT_MACHINE;
@@ -217,12 +265,13 @@ int gs_cmd_verify(int argc, char **argv) {
   if (status != GS_EXIT_OK && left == board->wanted) return GS_EXIT_MACHINE;
   int failed = count(board, GS_CHECKED_FAULTY);
   if (command.json) {
-    print_json(board, &command, failed + left);
+    print_json(board, &command, failed + left, refused);
   } else {
     printf("%s, seed %llu; f32 results are held to %s\n", board->gpu, (unsigned long long)command.verify.seed,
            board->bound);
     if (left) printf("%d kernels could not be checked\n", left);
+    if (refused) printf("%d kernels were refused\n", refused);
     printf("%d kernels, %d failed\n", board->wanted - left, failed);
   }
-  return failed || left ? GS_EXIT_FALSE : GS_EXIT_OK;
+  return failed || left || refused ? GS_EXIT_FALSE : GS_EXIT_OK;
 }

@@ -3,8 +3,6 @@
 #ifndef GS_GENERATE_H
 #define GS_GENERATE_H
 
-#include <limits.h>
-
 #include "gs_kernel.h"
 
 /* What the compiler says of a kernel, a thread. */
@@ -25,22 +23,16 @@ typedef struct {
 #define GS_SMEM_EVERYWHERE (99 << 10)     /* bytes a block that every GPU from 8.0 on grants */
 #define GS_GENERATE_CACHE  (256ull << 20) /* bytes of the cache, unless another bound is asked for */
 
-/* Compiles id for sm 80 (sm_80) or 90 (sm_90a). The cache is $XDG_CACHE_HOME/gemmshim, else ~/.cache/gemmshim;
- * it holds at most cache_bytes afterwards, the longest unused files go first. Where it cannot be used, one line
- * says so and the kernel is compiled all the same.
+/* Compiles id for sm 80 (sm_80) or 90 (sm_90a), or finds it in the cache (cache.h), which holds at most
+ * cache_bytes afterwards. What needs more than a block may have, spills, or does not keep its sums in F32 is
+ * refused.
  * GS_SYNTAX: not an id. GS_UNSUPPORTED: this kernel is refused. GS_NOT_FOUND: no NVRTC. GS_NOMEM. */
 gs_status_t gs_generate(const char *id, int sm, uint64_t cache_bytes, gs_cubin_t *cubin);
 /* Loads NVRTC and looks at the cache, which processes forked afterwards need not do again; GS_NOT_FOUND: why. */
 gs_status_t gs_generate_ready(char *why, size_t size);
+/* Fills in why, as printf, and frees the image; returns status. */
+__attribute__((format(printf, 3, 4))) gs_status_t gs_cubin_refuse(gs_cubin_t *cubin, gs_status_t status,
+                                                                  const char *format, ...);
 void gs_cubin_free(gs_cubin_t *cubin);
-
-typedef struct {
-  int files;
-  uint64_t bytes;
-  char folder[PATH_MAX];
-} gs_cleaned_t;
-
-/* Empties the cache; false, and a line said, where it cannot be opened. */
-bool gs_generate_clean(gs_cleaned_t *cleaned);
 
 #endif

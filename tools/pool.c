@@ -133,14 +133,17 @@ static gs_status_t read_names(list_t *list, const char *names, const gs_points_t
   return status;
 }
 
-gs_status_t gs_pool_named(gs_pool_t *pool, const char *names, const gs_pool_for_t *for_what) {
+gs_status_t gs_pool_named(gs_pool_t *pool, char *const *lists, int count, const gs_pool_for_t *for_what,
+                          gs_pool_tally_t *tally) {
   list_t list = {0};
+  gs_status_t status = GS_OK;
   int before = pool->count;
-  gs_status_t status = read_names(&list, names, for_what->products);
-  if (status == GS_OK) gs_pool_compile(pool, list.items, list.count, for_what, true);
+  *tally = (gs_pool_tally_t){0};
+  for (int i = 0; i < count && status == GS_OK; i++) status = read_names(&list, lists[i], for_what->products);
+  if (status == GS_OK) *tally = gs_pool_compile(pool, list.items, list.count, for_what, true);
   free(list.items);
   if (status == GS_OK && pool->count == before) {
-    gs_say("%s: names no kernel that could take part", names);
+    gs_say("of the kernels that are named none could take part");
     return GS_NOT_FOUND;
   }
   return status;

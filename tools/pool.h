@@ -19,15 +19,17 @@ typedef struct {
 
 bool gs_pool_add(gs_pool_t *pool, int index); /* once; false: out of memory, said */
 bool gs_pool_shipped(gs_pool_t *pool);
-/* Adds what names says: a file of names, or names with commas between. A name is an id
- * (mma_f16_f16_tn_128x96x32_s4_w4), a tile (mma_128x96x32_s4_w4: of every type and layout), or a shell pattern
- * for ids of shipped kernels. What is not shipped is compiled; what is refused is said, and left out.
- * GS_SYNTAX: not a name; GS_NOT_FOUND: nothing by that name could be added; GS_IO, GS_NOMEM: said all. */
-gs_status_t gs_pool_named(gs_pool_t *pool, const char *names, const gs_pool_for_t *for_what);
-/* Compiles kernels and adds those that are good. Refusals are counted, and said where say is set. */
 typedef struct {
   int compiled, refused;
 } gs_pool_tally_t;
+
+/* Adds what count lists say: a list is a file of names, or names with commas between. A name is an id
+ * (mma_f16_f16_tn_128x96x32_s4_w4), a tile (mma_128x96x32_s4_w4: of every type and layout), or a shell pattern
+ * for ids of shipped kernels. What is not shipped is compiled; what is refused is said, counted, and left out.
+ * GS_SYNTAX: not a name; GS_NOT_FOUND: nothing could be added; GS_IO, GS_NOMEM: said all. */
+gs_status_t gs_pool_named(gs_pool_t *pool, char *const *lists, int count, const gs_pool_for_t *for_what,
+                          gs_pool_tally_t *tally);
+/* Compiles kernels and adds those that are good. Refusals are counted, and said where say is set. */
 gs_pool_tally_t gs_pool_compile(gs_pool_t *pool, const gs_kernel_t *kernels, int count,
                                 const gs_pool_for_t *for_what, bool say);
 void gs_pool_free(gs_pool_t *pool);

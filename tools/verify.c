@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "baseline.h"
-#include "extras.h"
 #include "progress.h"
 #include "tools.h"
 
@@ -33,7 +32,7 @@ typedef struct {
 /* The kernels of one pair of types and one layout, which share operands and references. */
 typedef struct {
   gs_kernel_t first;
-  int *members; /* indices of shipped kernels */
+  int *members; /* indices as gs_kernel_at */
   int count;
 } gs_group_t;
 
@@ -292,7 +291,7 @@ static bool same_group(const gs_kernel_t *x, const gs_kernel_t *y) {
 /* The next kernel that is wanted and unchecked, with all like it; false where none is left. */
 static bool next_group(const gs_board_t *board, gs_group_t *group) {
   group->count = 0;
-  for (int i = 0; i < gs_shipped_count(); i++) {
+  for (int i = 0; i < gs_kernel_count(); i++) {
     gs_kernel_t kernel = gs_kernel_at(i);
     if (!board->outcomes[i].wanted || board->outcomes[i].state != GS_UNCHECKED) continue;
     if (group->count && !same_group(&kernel, &group->first)) continue;
@@ -333,7 +332,7 @@ static bool open_checker(gs_checker_t *checker) {
 int gs_verify(gs_board_t *board, const gs_verify_options_t *options) {
   gs_checker_t checker = {
       .board = board, .options = options, .random = {options->seed}, .progress = gs_progress_begin()};
-  gs_group_t group = {.members = calloc((size_t)gs_shipped_count(), sizeof *group.members)};
+  gs_group_t group = {.members = calloc((size_t)gs_kernel_count(), sizeof *group.members)};
   if (!group.members || !open_checker(&checker)) return GS_EXIT_MACHINE;
   for (int c = 0; c < gs_case_count; c++) checker.total += options->quick ? gs_cases[c].quick : 1;
   checker.total *= board->wanted;

@@ -1,8 +1,9 @@
-/* Puts shipped kernels through the cases of cases.def on one GPU. */
+/* Puts kernels through the cases of cases.def on one GPU. */
 #ifndef GS_VERIFY_H
 #define GS_VERIFY_H
 
 #include "cases.h"
+#include "extras.h"
 #include "fp64.h"
 
 typedef enum { GS_UNCHECKED, GS_CHECKED_OK, GS_CHECKED_FAULTY } gs_check_t;
@@ -25,7 +26,7 @@ typedef struct {
   long done;       /* kernels times cases */
   char bound[128]; /* how results in f32 are judged, for people */
   char gpu[64];
-  gs_outcome_t outcomes[]; /* gs_shipped_count() */
+  gs_outcome_t outcomes[]; /* gs_kernel_count() */
 } gs_board_t;
 
 typedef struct {

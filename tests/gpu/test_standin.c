@@ -59,7 +59,6 @@ Test(gpu, verify_says_what_is_missing) {
   STATUS(sh(ON_SIM "SIM_FAIL='cuLibraryLoadData:*=209' $G verify"), 3);
   STATUS(sh("$G verify --kernel 'nothing*'"), 2);
   STATUS(sh("$G verify --sizes large"), 2);
-  STATUS(sh("$G verify what"), 2);
 }
 
 #define PEER "$G verify --sizes small --peer " GS_PEERS "/"
@@ -172,6 +171,33 @@ static void need_nvrtc(void) {
   STATUS(r, 0);
 }
 
+Test(gpu, verify_takes_kernels_that_are_not_shipped) {
+  need_nvrtc();
+  result_t r =
+      sh(OWN_CACHE ON_SIM "$G verify --sizes small --quick mma_f16_f16_tn_48x64x32_s3_w2 direct_16x16_u3_w2 "
+                          "'mma_f16_f16_tn_64x64x64_s*' --cublas none");
+  STATUS(r, 0);
+  HAS(r.out, "ok   mma_f16_f16_tn_48x64x32_s3_w2 ");
+  HAS(r.out, "ok   mma_f16_f16_tn_64x64x64_s4_w4 ");
+  HAS(r.out, "ok   direct_bf16_f32_tt_16x16_u3_w2 ");
+  HAS(r.out, "18 kernels, 0 failed\n");
+  r = sh(OWN_CACHE ON_SIM "SIM_NOCOMPUTE=1 $G verify --sizes small --quick mma_f16_f16_tn_48x64x32_s3_w2");
+  STATUS(r, 1);
+  HAS(r.out, "FAIL mma_f16_f16_tn_48x64x32_s3_w2 ");
+}
+
+Test(gpu, verify_fails_for_what_it_cannot_compile) {
+  need_nvrtc();
+  result_t r = sh(OWN_CACHE ON_SIM "$G verify --sizes small --quick mma_f16_f16_tn_256x256x32_s2_w4 "
+                                   "mma_f16_f16_tn_48x64x32_s3_w2");
+  STATUS(r, 1);
+  HAS(r.err, "refused: 512 accumulators");
+  HAS(r.out, "1 kernels were refused\n1 kernels, 0 failed");
+  STATUS(sh(OWN_CACHE ON_SIM "$G verify mma_f16_f16_tn_256x256x32_s2_w4"), 1);
+  STATUS(sh(OWN_CACHE ON_SIM "$G verify what"), 2);
+  STATUS(sh(OWN_CACHE ON_SIM "$G verify --device 5 mma_f16_f16_tn_48x64x32_s3_w2"), 3);
+}
+
 /* Ids, tiles and patterns; what is not shipped is compiled, what is refused is left out. */
 Test(gpu, tune_measures_the_kernels_it_is_told_to) {
   need_nvrtc();
@@ -200,7 +226,7 @@ Test(gpu, tune_says_which_kernels_it_cannot_take) {
   } wrong[] = {{"nonsense", 2, "neither a kernel's id nor a tile nor a pattern"},
                {"mma_128x96x33_s4_w4", 2, "neither a kernel's id"},
                {"'mma_q*'", 3, "no shipped kernel matches"},
-               {"mma_256x256x32_s2_w4", 3, "names no kernel that could take part"},
+               {"mma_256x256x32_s2_w4", 3, "none could take part"},
                {"/proc/self", 3, "not a regular file"}};
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
     result_t r = sh(OWN_CACHE ON_SIM TINY "--kernels %s", wrong[i].names);

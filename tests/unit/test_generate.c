@@ -10,7 +10,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "cache.h"
 #include "generate.h"
+#include "ptx.h"
+#include "rtc.h"
+#include "sass.h"
 
 #define SHIPPED "mma_f16_f16_tn_32x32x64_s4_w4"
 
@@ -40,7 +44,7 @@ static void end(void) {
 static void need_nvrtc(void) {
   if (generate(SHIPPED, 80) == GS_NOT_FOUND) cr_skip_test("%s", cubin.why);
   gs_cleaned_t cleaned;
-  cr_assert(gs_generate_clean(&cleaned));
+  cr_assert(gs_cache_clean(&cleaned));
 }
 
 /* Paths of the cached files. */
@@ -219,7 +223,7 @@ GENERATE_TEST(the_cache_is_emptied_and_the_sum_is_right) {
   cr_assert_eq(generate(SHIPPED, 80), GS_OK, "%s", cubin.why);
   cr_assert_eq(generate("direct_f16_f16_nn_16x16_u1_w1", 90), GS_OK, "%s", cubin.why);
   uint64_t bytes = cached_bytes(SHIPPED) + cached_bytes("direct_f16_f16_nn_16x16_u1_w1");
-  cr_assert(gs_generate_clean(&cleaned));
+  cr_assert(gs_cache_clean(&cleaned));
   cr_assert_eq(cleaned.files, 2);
   cr_assert_eq(cleaned.bytes, bytes);
   cr_assert(!strncmp(cleaned.folder, cache, strlen(cache)));
@@ -235,7 +239,7 @@ GENERATE_TEST(the_bound_holds_and_the_longest_unused_goes) {
   for (int i = 0; i < 3; i++) cr_assert_eq(generate(ids[i], 80), GS_OK, "%s", cubin.why);
   uint64_t two = cached_bytes(ids[0]) + cached_bytes(ids[2]);
   gs_cleaned_t cleaned;
-  cr_assert(gs_generate_clean(&cleaned));
+  cr_assert(gs_cache_clean(&cleaned));
 
   for (int i = 0; i < 2; i++) cr_assert_eq(generate(ids[i], 80), GS_OK, "%s", cubin.why);
   usleep(20000); /* the clock of files ticks every few milliseconds */
@@ -249,4 +253,114 @@ GENERATE_TEST(the_bound_holds_and_the_longest_unused_goes) {
   gs_cubin_free(&cubin);
   cr_assert_eq(gs_generate(SHIPPED, 80, 0, &cubin), GS_OK, "%s", cubin.why);
   cr_assert_eq(cached_files(&found), 0, "a bound of nothing keeps nothing");
+}
+
+/* ---- how sums are kept ---- */
+
+static gs_status_t compile_text(const char *text) {
+  static const char *const options[] = {"--gpu-architecture=sm_80", "--std=c++17", "--ptxas-options=-v"};
+  int version[2];
+  gs_cubin_free(&cubin);
+  cubin = (gs_cubin_t){0};
+  if (gs_nvrtc_open(version, cubin.why, sizeof cubin.why) != GS_OK) cr_skip_test("%s", cubin.why);
+  return gs_nvrtc_compile(&(gs_source_t){.text = text, .options = options, .option_count = 3}, &cubin);
+}
+
+/* The same product, its sums kept in fp32 and in fp16. */
+#define KERNEL(body) "extern \"C\" __global__ void f(unsigned *x, const unsigned *a) {\n" body "}\n"
+#define FACTORS      "\"r\"(a[0]), \"r\"(a[1]), \"r\"(a[2]), \"r\"(a[3]), \"r\"(a[4]), \"r\"(a[5])"
+
+static const char in_f32[] = KERNEL(
+    "  float d[4] = {};\n"
+    "  for (int i = 0; i < 4; i++)\n"
+    "    asm volatile(\"mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, "
+    "{%8,%9}, \"\n"
+    "                 \"{%0,%1,%2,%3};\" : \"+f\"(d[0]), \"+f\"(d[1]), \"+f\"(d[2]), \"+f\"(d[3]) : " FACTORS
+    ");\n"
+    "  for (int i = 0; i < 4; i++) x[i] = __float_as_uint(d[i]);\n");
+static const char in_f16[] =
+    KERNEL("  unsigned d[2] = {};\n"
+           "  for (int i = 0; i < 4; i++)\n"
+           "    asm volatile(\"mma.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16 {%0,%1}, {%2,%3,%4,%5}, "
+           "{%6,%7}, \"\n"
+           "                 \"{%0,%1};\" : \"+r\"(d[0]), \"+r\"(d[1]) : " FACTORS ");\n"
+           "  x[0] = d[0], x[1] = d[1];\n");
+
+GENERATE_TEST(a_kernel_that_sums_in_fp16_is_refused) {
+  cr_assert_eq(compile_text(in_f32), GS_OK, "%s", cubin.why);
+  cr_assert(cubin.image && cubin.needs.registers > 0);
+  cr_assert_eq(compile_text(in_f16), GS_UNSUPPORTED);
+  cr_assert(
+      strstr(cubin.why, "mma.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16: its sums are not kept in F32"),
+      "%s", cubin.why);
+  cr_assert_null(cubin.image);
+}
+
+/* A disassembler that says what the test wants, found before any other. */
+static void disassembler_says(const char *listing, int status) {
+  char path[64];
+  snprintf(path, sizeof path, "%s/bin", cache);
+  mkdir(path, 0700);
+  snprintf(path, sizeof path, "%s/bin/nvdisasm", cache);
+  FILE *script = fopen(path, "w");
+  cr_assert(script && fprintf(script, "#!/bin/sh\nprintf '%%b\\n' '%s'\nexit %d\n", listing, status) > 0 &&
+            fclose(script) == 0);
+  cr_assert_eq(chmod(path, 0700), 0);
+  setenv("CUDA_HOME", cache, 1);
+}
+
+GENERATE_TEST(machine_code_is_read_where_there_is_a_disassembler) {
+  static const struct {
+    const char *listing, *why; /* NULL: right */
+    int status;
+  } cases[] = {
+      {"/*0100*/ HMMA.16816.F32 R4, R8, R2, R4 ;", NULL, 0},
+      {"/*0100*/ HMMA.16816.F32.BF16 R4, R8, R2, R4 ;\n HGMMA.64x64x16.F32 R4, gdesc[UR4], R4 ;", NULL, 0},
+      {"/*0100*/ HMMA.16816.F32 R4, R8, R2, R4 ;\n HMMA.16816.F16 R4, R8, R2, R4 ;",
+       "HMMA.16816.F16: its sums", 0},
+      {"/*0100*/ HGMMA.64x64x16.F16 R4, gdesc[UR4], R4 ;", "HGMMA.64x64x16.F16: its sums", 0},
+      {"/*0100*/ FFMA R4, R8, R2, R4 ;", "no instruction of the tensor cores", 0},
+      {"nvdisasm fatal: it is older than the cubin", NULL, 1},
+  };
+  cr_assert_eq(compile_text(in_f32), GS_OK, "%s", cubin.why);
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    char why[256] = "";
+    disassembler_says(cases[i].listing, cases[i].status);
+    bool right = gs_sass_check(cubin.image, cubin.size, why, sizeof why);
+    cr_expect_eq(right, !cases[i].why, "case %zu: %s", i, why);
+    if (cases[i].why) cr_expect(strstr(why, cases[i].why), "case %zu: %s", i, why);
+  }
+  disassembler_says("HMMA.16816.F16 R4, R8, R2, R4 ;", 0);
+  cr_assert_eq(compile_text(in_f32), GS_UNSUPPORTED, "the compiler asks it");
+}
+
+GENERATE_TEST(instructions_are_judged_by_what_they_compute) {
+  static const struct {
+    const char *ptx, *why; /* NULL: right */
+  } cases[] = {
+#define F32 "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f1,%f2}, {%r1}, {%r2}, {%f1,%f2};\n"
+      {F32, NULL},
+      {"L1:\n\t@!%p1 bra L1;\n{ .reg .b16 %h; cvt.rn.f16x2.f32 %r1, %f1, %f2; } // add.f16\n" F32, NULL},
+      {"wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {%f1}, %rd1, %rd2, p, 1, 1, 0, 1;", NULL},
+      {F32 "bar.red.or.pred %p1, 0, %p2; atom.add.acq_rel.gpu.global.u32 %r1, [%rd1], 1;", NULL},
+      {F32
+       "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%rd1], [%r2];",
+       NULL},
+      {"", "no instruction of the tensor cores"},
+      {"fma.rn.f32 %f1, %f2, %f3, %f1;", "no instruction of the tensor cores"},
+      {F32 "@%p1 mma.sync.aligned.m16n8k8.row.col.f16.f16.f16.f16 {%r1};", "its sums are not kept in F32"},
+      {"wgmma.mma_async.sync.aligned.m64n64k16.f16.f16.f16 {%r1}, %rd1, %rd2;",
+       "its sums are not kept in F32"},
+      {"wmma.mma.sync.aligned.row.col.m16n16k16.f16.f16 {%r1};", "its sums are not kept in F32"},
+      {F32 "{ add.f16 %h1, %h2, %h3; }", "it computes in 16 bits or fewer"},
+      {F32 "{add.rn.f16x2 %r1, %r2, %r3;}", "it computes in 16 bits or fewer"},
+      {F32 "\t@%p7\tfma.rn.bf16x2 %r1, %r2, %r3, %r1;", "it computes in 16 bits or fewer"},
+      {F32 "red.global.add.f32 [%rd1], %f1;", "it adds up in no fixed order"},
+      {F32 "atom.global.add.noftz.f16x2 %r1, [%rd1], %r2;", "it adds up in no fixed order"},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    char why[256] = "";
+    cr_expect_eq(gs_ptx_check(cases[i].ptx, why, sizeof why), !cases[i].why, "case %zu: %s", i, why);
+    if (cases[i].why) cr_expect(strstr(why, cases[i].why), "case %zu: %s", i, why);
+  }
 }
