@@ -12,7 +12,8 @@ typedef enum { FREE, STARTED, IN_FLIGHT } gs_pair_state_t;
 
 static struct {
   CUevent first, second;
-  CUcontext context; /* events belong to one */
+  CUcontext context;     /* events belong to one, and go with it */
+  unsigned long long id; /* the context's: its handle may come to stand for another (cudaDeviceReset) */
   int slot;
   gs_pair_state_t state;
 } pairs[PAIRS];
@@ -24,9 +25,20 @@ bool gs_clock_due(void) {
   return every && (calls++ + (unsigned long)every / 2) % (unsigned long)every == 0;
 }
 
-static void collect(void) {
+typedef struct {
+  CUcontext handle;
+  unsigned long long id;
+} gs_current_t;
+
+/* Asks the current context's events; forgets those of one that its handle stood for before. */
+static void collect(const gs_current_t *current) {
   for (int i = 0; i < PAIRS; i++) {
     float ms;
+    if (pairs[i].context != current->handle || pairs[i].state == STARTED) continue;
+    if (pairs[i].id != current->id) {
+      pairs[i].context = NULL, pairs[i].state = FREE;
+      continue;
+    }
     if (pairs[i].state != IN_FLIGHT || gs_driver.cuEventQuery(pairs[i].second) == CUDA_ERROR_NOT_READY)
       continue;
     if (gs_driver.cuEventElapsedTime(&ms, pairs[i].first, pairs[i].second) == CUDA_SUCCESS)
@@ -36,13 +48,14 @@ static void collect(void) {
 }
 
 /* A free pair of the current context, its events made on first use; -1 where there is none. */
-static int claim(CUcontext context) {
+static int claim(const gs_current_t *current) {
   for (int i = 0; i < PAIRS; i++) {
-    if (pairs[i].state != FREE || (pairs[i].context && pairs[i].context != context)) continue;
+    if (pairs[i].state != FREE || (pairs[i].context && pairs[i].id != current->id)) continue;
     if (!pairs[i].context) {
       if (gs_driver.cuEventCreate(&pairs[i].first, CU_EVENT_DEFAULT) != CUDA_SUCCESS) return -1;
       if (gs_driver.cuEventCreate(&pairs[i].second, CU_EVENT_DEFAULT) != CUDA_SUCCESS) return -1;
-      pairs[i].context = context;
+      pairs[i].context = current->handle;
+      pairs[i].id = current->id;
     }
     return i;
   }
@@ -50,13 +63,14 @@ static int claim(CUcontext context) {
 }
 
 int gs_clock_start(CUstream stream, int slot) {
-  CUcontext context = NULL;
-  if (!gs_driver.cuCtxGetCurrent || gs_driver.cuCtxGetCurrent(&context) != CUDA_SUCCESS || !context)
+  gs_current_t current = {NULL, 0};
+  if (!gs_driver.cuCtxGetCurrent || gs_driver.cuCtxGetCurrent(&current.handle) != CUDA_SUCCESS ||
+      !current.handle || gs_driver.cuCtxGetId(current.handle, &current.id) != CUDA_SUCCESS)
     return -1;
   pthread_mutex_lock(&lock);
   CUstreamCaptureMode mode = gs_capture_relax(); /* asking an event would break a capture elsewhere */
-  collect();
-  int pair = claim(context);
+  collect(&current);
+  int pair = claim(&current);
   gs_capture_restore(mode);
   if (pair >= 0 && gs_driver.cuEventRecord(pairs[pair].first, stream) != CUDA_SUCCESS) pair = -1;
   if (pair >= 0) pairs[pair].state = STARTED, pairs[pair].slot = slot;

@@ -12,13 +12,16 @@ typedef enum { UNUSED, EAGER, CAPTURED, RELEASED /* its graph is gone */ } gs_ow
 
 typedef struct {
   _Atomic int owner; /* a gs_owner_t; what follows is written before it */
-  unsigned long long context, stream, capture;
+  _Atomic unsigned long long context;
+  CUcontext handle; /* which may come to stand for another context */
+  unsigned long long stream, capture;
   CUdeviceptr memory;
   size_t bytes;
 } gs_block_t;
 
 /* Whom a block is for. */
 typedef struct {
+  CUcontext handle;
   unsigned long long context, stream;
   cuuint64_t capture; /* 0: none */
   CUgraph graph;
@@ -27,9 +30,13 @@ typedef struct {
 static gs_block_t blocks[BLOCKS_MAX];
 static _Atomic int block_count;
 static _Atomic size_t held;
+/* Bytes for which a context, by its id, had no room: each call that asked again would pay for it. */
+static _Atomic size_t refused = SIZE_MAX;
+static _Atomic unsigned long long refused_to;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static gs_reason_t identify(CUcontext context, CUstream stream, gs_user_t *user) {
+  user->handle = context;
   CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
   if (gs_driver.cuCtxGetId(context, &user->context) != CUDA_SUCCESS) return GS_REASON_WORKSPACE;
   if (gs_driver.cuStreamGetId(stream, &user->stream) != CUDA_SUCCESS) return GS_REASON_WORKSPACE;
@@ -46,7 +53,8 @@ static gs_block_t *find(const gs_user_t *user, size_t bytes, gs_owner_t owner) {
   for (int i = 0; i < count; i++) {
     gs_block_t *block = &blocks[i];
     if (atomic_load_explicit(&block->owner, memory_order_acquire) != (int)owner) continue;
-    if (block->context != user->context || block->bytes < bytes) continue;
+    if (atomic_load_explicit(&block->context, memory_order_acquire) != user->context || block->bytes < bytes)
+      continue;
     if (owner == RELEASED || (block->stream == user->stream && block->capture == user->capture)) return block;
   }
   return NULL;
@@ -63,18 +71,39 @@ static bool zero_counters(CUdeviceptr memory) {
   return zeroed;
 }
 
+/* Where the context's handle stood for another one before, that one is gone (cudaDeviceReset), and its memory
+ * with it; blocks that a graph still holds wait for the graph. */
+static void drop_dead(const gs_user_t *user) {
+  for (int i = 0; i < block_count; i++) {
+    gs_block_t *block = &blocks[i];
+    int owner = atomic_load(&block->owner);
+    if (block->handle != user->handle || block->context == user->context) continue;
+    if (owner != EAGER && owner != RELEASED) continue;
+    atomic_store(&block->context, 0);
+    atomic_store(&block->owner, UNUSED);
+    held -= block->bytes;
+  }
+}
+
+static gs_block_t *unused_block(void) {
+  int i = 0;
+  while (i < block_count && blocks[i].owner != UNUSED) i++;
+  return i < BLOCKS_MAX ? &blocks[i] : NULL;
+}
+
 static gs_block_t *allocate(const gs_user_t *user, size_t bytes) {
+  drop_dead(user);
   size_t room = (size_t)gs_option(GS_OPT_VRAM_MB) << 20, rounded = 1 << 20;
   while (rounded < bytes && rounded < room) rounded *= 2; /* so that blocks fit later uses too */
   if (rounded > room - held) rounded = bytes;
-  if (bytes > room || rounded > room - held || block_count == BLOCKS_MAX) return NULL;
-  gs_block_t *block = &blocks[block_count];
+  gs_block_t *block = unused_block();
+  if (bytes > room || rounded > room - held || !block) return NULL;
   if (gs_driver.cuMemAlloc(&block->memory, rounded) != CUDA_SUCCESS) return NULL;
   if (!zero_counters(block->memory)) {
     gs_driver.cuMemFree(block->memory);
     return NULL;
   }
-  block->context = user->context;
+  block->handle = user->handle;
   block->bytes = rounded;
   held += rounded;
   return block;
@@ -92,20 +121,29 @@ static bool bind_to_graph(gs_block_t *block, CUgraph graph) {
          gs_driver.cuGraphRetainUserObject(graph, object, 1, CU_GRAPH_USER_OBJECT_MOVE) == CUDA_SUCCESS;
 }
 
+static bool is_refused(const gs_user_t *user, size_t bytes) {
+  return bytes >= atomic_load_explicit(&refused, memory_order_relaxed) &&
+         user->context == atomic_load_explicit(&refused_to, memory_order_relaxed);
+}
+
 /* Under the lock, in relaxed capture mode. */
 static gs_block_t *obtain(const gs_user_t *user, size_t bytes) {
   gs_owner_t owner = user->capture ? CAPTURED : EAGER;
   gs_block_t *block = find(user, bytes, owner);
   if (block) return block; /* another thread was here first */
-  if (user->capture) block = find(user, bytes, RELEASED);
-  bool fresh = !block;
-  if (fresh) block = allocate(user, bytes);
-  if (!block) return NULL;
+  block = find(user, bytes, RELEASED);
+  if (!block && !is_refused(user, bytes)) block = allocate(user, bytes);
+  if (!block) {
+    if (!is_refused(user, bytes)) refused = bytes;
+    refused_to = user->context;
+    return NULL;
+  }
   block->stream = user->stream;
   block->capture = user->capture;
+  atomic_store_explicit(&block->context, user->context, memory_order_release);
   if (user->capture && !bind_to_graph(block, user->graph)) owner = RELEASED;
   atomic_store_explicit(&block->owner, owner, memory_order_release);
-  if (fresh) atomic_fetch_add(&block_count, 1);
+  if (block == &blocks[block_count]) atomic_fetch_add(&block_count, 1);
   return owner == RELEASED ? NULL : block;
 }
 
@@ -114,7 +152,7 @@ gs_reason_t gs_workspace(CUcontext context, CUstream stream, size_t bytes, void 
   gs_reason_t reason = identify(context, stream, &user);
   if (reason != GS_REASON_SERVED) return reason;
   gs_block_t *block = user.capture ? NULL : find(&user, bytes, EAGER);
-  if (!block) {
+  if (!block && (user.capture || !is_refused(&user, bytes))) {
     CUstreamCaptureMode mode = gs_capture_relax();
     pthread_mutex_lock(&lock);
     block = obtain(&user, bytes);
@@ -130,5 +168,6 @@ void gs_workspace_fork(void) {
   pthread_mutex_init(&lock, NULL);
   block_count = 0;
   held = 0;
+  refused = SIZE_MAX;
   for (int i = 0; i < BLOCKS_MAX; i++) blocks[i].owner = UNUSED;
 }

@@ -16,7 +16,8 @@ typedef struct {
 #define FUNCTIONS(X)                                                                                         \
   X(cublasCreate_v2)                                                                                         \
   X(cublasGemmEx)                                                                                            \
-  X(cublasLtCreate) X(cublasLtMatmul) X(cublasLtMatmulDescCreate) X(cublasLtMatmulDescSetAttribute)          \
+  X(cublasLtCreate)                                                                                          \
+  X(cublasLtMatmul) X(cublasLtMatmulDescCreate) X(cublasLtMatmulDescSetAttribute)                            \
       X(cublasLtMatrixLayoutCreate)
 #define X(name) __typeof__(&name) name;
   FUNCTIONS(X)

@@ -1,19 +1,19 @@
 /* Stand-in libcuda: start-up, devices, contexts, memory. */
-#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "driver.h"
 
-#define MEMORY_BYTES (64ull << 30) /* of a device, as told to cuMemGetInfo */
-
 pthread_mutex_t driver_lock = PTHREAD_MUTEX_INITIALIZER;
 _Thread_local CUcontext driver_current;
 
 static atomic_bool started;
-static atomic_ullong last_id, used_bytes;
+static atomic_ullong last_id;
 static struct CUctx_st primary[SIM_DEVICES_MAX];
+
+#define CONTEXTS_MAX 64
+static unsigned long long live_contexts[CONTEXTS_MAX]; /* their ids; 0: none */
 
 unsigned long long driver_next_id(void) {
   return atomic_fetch_add(&last_id, 1) + 1;
@@ -161,8 +161,11 @@ SIM_EXPORT CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribut
   return CUDA_ERROR_INVALID_VALUE;
 }
 
+/* Under driver_lock. */
 static void context_open(CUcontext context, CUdevice device) {
-  context->id = driver_next_id();
+  int free = 0;
+  while (live_contexts[free] && free < CONTEXTS_MAX - 1) free++;
+  live_contexts[free] = context->id = driver_next_id();
   context->device = device;
   CUstream special[] = {&context->legacy, &context->per_thread};
   for (int i = 0; i < 2; i++) {
@@ -170,6 +173,36 @@ static void context_open(CUcontext context, CUdevice device) {
     special[i]->id = driver_next_id();
     pthread_mutex_init(&special[i]->order, NULL);
   }
+}
+
+/* What was made in a context goes with it. */
+static void context_close(CUcontext context) {
+  pthread_mutex_lock(&driver_lock);
+  for (int i = 0; i < CONTEXTS_MAX; i++)
+    if (live_contexts[i] == context->id) live_contexts[i] = 0;
+  pthread_mutex_unlock(&driver_lock);
+  driver_memory_drop(context->id);
+}
+
+bool driver_context_lives(unsigned long long id) {
+  bool lives = false;
+  pthread_mutex_lock(&driver_lock);
+  for (int i = 0; i < CONTEXTS_MAX; i++) lives |= live_contexts[i] == id;
+  pthread_mutex_unlock(&driver_lock);
+  return lives;
+}
+
+/* As cudaDeviceReset does: the handle stays, what it stands for is a new context. */
+SIM_EXPORT CUresult cuDevicePrimaryCtxReset(CUdevice device) {
+  SIM_ENTER(device);
+  DRIVER_TRY(check_device(device));
+  CUcontext context = &primary[device];
+  if (!context->id) return CUDA_SUCCESS;
+  context_close(context);
+  pthread_mutex_lock(&driver_lock);
+  context_open(context, device);
+  pthread_mutex_unlock(&driver_lock);
+  return CUDA_SUCCESS;
 }
 
 SIM_EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device) {
@@ -200,7 +233,9 @@ SIM_EXPORT CUresult cuCtxCreate(CUcontext *context, CUctxCreateParams *params, u
   DRIVER_TRY(check_device(device));
   CUcontext made = calloc(1, sizeof *made);
   if (!made) return CUDA_ERROR_OUT_OF_MEMORY;
+  pthread_mutex_lock(&driver_lock);
   context_open(made, device);
+  pthread_mutex_unlock(&driver_lock);
   driver_current = *context = made;
   return CUDA_SUCCESS;
 }
@@ -210,6 +245,7 @@ SIM_EXPORT CUresult cuCtxDestroy(CUcontext context) {
   DRIVER_TRY(driver_ready());
   if (!context) return CUDA_ERROR_INVALID_VALUE;
   if (driver_current == context) driver_current = NULL;
+  context_close(context);
   free(context);
   return CUDA_SUCCESS;
 }
@@ -246,82 +282,4 @@ SIM_EXPORT CUresult cuCtxSynchronize(void) {
   SIM_ENTER(0);
   DRIVER_TRY(driver_ready_with_context());
   return driver_unsafe();
-}
-
-/* New memory is all ones, NaN in every floating type, so that reading what was never written shows. */
-SIM_EXPORT CUresult cuMemAlloc(CUdeviceptr *pointer, size_t bytes) {
-  SIM_ENTER(pointer, bytes);
-  DRIVER_TRY(driver_ready_with_context());
-  DRIVER_TRY(driver_unsafe());
-  if (!bytes) return CUDA_ERROR_INVALID_VALUE;
-  void *memory;
-  if (posix_memalign(&memory, 256, bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
-  memset(memory, 0xff, bytes);
-  atomic_fetch_add(&used_bytes, malloc_usable_size(memory));
-  *pointer = (CUdeviceptr)memory;
-  return CUDA_SUCCESS;
-}
-
-SIM_EXPORT CUresult cuMemFree(CUdeviceptr pointer) {
-  SIM_ENTER(pointer);
-  DRIVER_TRY(driver_ready_with_context());
-  DRIVER_TRY(driver_unsafe());
-  atomic_fetch_sub(&used_bytes, malloc_usable_size((void *)pointer));
-  free((void *)pointer);
-  return CUDA_SUCCESS;
-}
-
-SIM_EXPORT CUresult cuMemGetInfo(size_t *free_bytes, size_t *total) {
-  SIM_ENTER(free_bytes, total);
-  DRIVER_TRY(driver_ready_with_context());
-  *total = MEMORY_BYTES;
-  *free_bytes = MEMORY_BYTES - atomic_load(&used_bytes);
-  return CUDA_SUCCESS;
-}
-
-static CUresult copy(void *to, const void *from, size_t bytes) {
-  DRIVER_TRY(driver_ready_with_context());
-  DRIVER_TRY(driver_unsafe());
-  memcpy(to, from, bytes);
-  return CUDA_SUCCESS;
-}
-
-SIM_EXPORT CUresult cuMemcpyHtoD(CUdeviceptr to, const void *from, size_t bytes) {
-  SIM_ENTER(to, from, bytes);
-  return copy((void *)to, from, bytes);
-}
-
-SIM_EXPORT CUresult cuMemcpyDtoH(void *to, CUdeviceptr from, size_t bytes) {
-  SIM_ENTER(to, from, bytes);
-  return copy(to, (const void *)from, bytes);
-}
-
-SIM_EXPORT CUresult cuMemcpyDtoD(CUdeviceptr to, CUdeviceptr from, size_t bytes) {
-  SIM_ENTER(to, from, bytes);
-  return copy((void *)to, (const void *)from, bytes);
-}
-
-SIM_EXPORT CUresult cuMemsetD8(CUdeviceptr to, unsigned char value, size_t count) {
-  SIM_ENTER(to, value, count);
-  DRIVER_TRY(driver_ready_with_context());
-  DRIVER_TRY(driver_unsafe());
-  memset((void *)to, value, count);
-  return CUDA_SUCCESS;
-}
-
-typedef struct {
-  void *to;
-  int value;
-  size_t count;
-} fill_t;
-
-static void fill(const void *argument) {
-  const fill_t *f = argument;
-  memset(f->to, f->value, f->count);
-}
-
-SIM_EXPORT CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char value, size_t count, CUstream stream) {
-  SIM_ENTER(to, value, count, stream);
-  fill_t f = {.to = (void *)to, .value = value, .count = count};
-  return sim_enqueue(stream, fill, &f, sizeof f);
 }

@@ -10,10 +10,17 @@ struct CUuserObject_st {
   atomic_uint references;
 };
 
+static atomic_ullong live; /* graphs and user objects */
+
+SIM_EXPORT uint64_t sim_live(void) {
+  return atomic_load(&live) + driver_memory_pieces();
+}
+
 static void release(CUuserObject object, unsigned count) {
   if (atomic_fetch_sub(&object->references, count) != count) return;
   object->destroy(object->argument);
   free(object);
+  atomic_fetch_sub(&live, 1);
 }
 
 static CUresult keep(CUgraph graph, CUuserObject object, unsigned count) {
@@ -39,16 +46,31 @@ CUresult driver_graph_add(CUgraph graph, sim_work_t *work, const void *argument,
   return CUDA_SUCCESS;
 }
 
-void driver_graph_free(CUgraph graph) {
-  for (size_t i = 0; i < graph->count; i++) free(graph->nodes[i].argument);
-  free(graph->nodes);
-  while (graph->kept) {
-    kept_t *kept = graph->kept;
-    graph->kept = kept->next;
+CUgraph driver_graph_new(void) {
+  atomic_fetch_add(&live, 1);
+  return calloc(1, sizeof(struct CUgraph_st));
+}
+
+static void let_go(kept_t *list) {
+  while (list) {
+    kept_t *kept = list;
+    list = kept->next;
     release(kept->object, kept->count);
     free(kept);
   }
+}
+
+static void empty(CUgraph graph) {
+  for (size_t i = 0; i < graph->count; i++) free(graph->nodes[i].argument);
+  free(graph->nodes);
+  let_go(graph->kept);
+  *graph = (struct CUgraph_st){0};
+}
+
+void driver_graph_free(CUgraph graph) {
+  empty(graph);
   free(graph);
+  atomic_fetch_sub(&live, 1);
 }
 
 SIM_EXPORT CUresult cuUserObjectCreate(CUuserObject *object, void *argument, CUhostFn destroy,
@@ -61,6 +83,7 @@ SIM_EXPORT CUresult cuUserObjectCreate(CUuserObject *object, void *argument, CUh
   made->destroy = destroy;
   made->argument = argument;
   atomic_init(&made->references, references);
+  atomic_fetch_add(&live, 1);
   *object = made;
   return CUDA_SUCCESS;
 }
@@ -103,7 +126,7 @@ static CUresult copy(CUgraph to, const struct CUgraph_st *from) {
 SIM_EXPORT CUresult cuGraphInstantiateWithFlags(CUgraphExec *exec, CUgraph graph, unsigned long long flags) {
   SIM_ENTER(exec, graph, flags);
   if (!graph) return CUDA_ERROR_INVALID_VALUE;
-  CUgraph made = calloc(1, sizeof *made);
+  CUgraph made = driver_graph_new();
   if (!made) return CUDA_ERROR_OUT_OF_MEMORY;
   CUresult result = copy(made, graph);
   if (result != CUDA_SUCCESS) {
@@ -112,6 +135,24 @@ SIM_EXPORT CUresult cuGraphInstantiateWithFlags(CUgraphExec *exec, CUgraph graph
   }
   *exec = (CUgraphExec)made;
   return CUDA_SUCCESS;
+}
+
+/* Nodes and user objects of the executable graph give way to copies of the new graph's; those of the same kind,
+ * in the same order, that is: else nothing changes. */
+SIM_EXPORT CUresult cuGraphExecUpdate(CUgraphExec exec, CUgraph graph, CUgraphExecUpdateResultInfo *info) {
+  SIM_ENTER(exec, graph, info);
+  CUgraph target = (CUgraph)exec;
+  if (!target || !graph) return CUDA_ERROR_INVALID_VALUE;
+  bool same = target->count == graph->count;
+  for (size_t i = 0; same && i < graph->count; i++) same = target->nodes[i].work == graph->nodes[i].work;
+  if (info) info->result = same ? CU_GRAPH_EXEC_UPDATE_SUCCESS : CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED;
+  if (!same) return CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
+  kept_t *before = target->kept;
+  target->kept = NULL;
+  empty(target);
+  CUresult result = copy(target, graph);
+  let_go(before);
+  return result;
 }
 
 SIM_EXPORT CUresult cuGraphExecDestroy(CUgraphExec exec) {

@@ -144,7 +144,7 @@ typedef struct {
   size_t workspace_bytes;
 } work_t;
 
-static void stop(const char *why) {
+void driver_stop(const char *why) {
   fprintf(stderr, "stand-in libcuda: %s\n", why);
   abort();
 }
@@ -152,9 +152,11 @@ static void stop(const char *why) {
 /* A split-K kernel wants zeroed counters that no other kernel is using, writes all of its workspace, and
  * leaves the counters zero. */
 static void use_workspace(const work_t *work) {
+  if (!driver_memory_lives(work->counters, work->workspace_bytes))
+    driver_stop("the split-K workspace is not memory that is there");
   for (int i = 0; i < GS_SPLIT_COUNTERS; i++)
     if (atomic_load(&work->counters[i]))
-      stop("the split-K counters are not zero, or are in use by another kernel");
+      driver_stop("the split-K counters are not zero, or are in use by another kernel");
   atomic_store(&work->counters[0], 1);
   memset(work->counters + GS_SPLIT_COUNTERS, 0xff,
          work->workspace_bytes - GS_SPLIT_COUNTERS * sizeof *work->counters);
@@ -163,7 +165,7 @@ static void use_workspace(const work_t *work) {
 static void compute(const void *argument) {
   const work_t *work = argument;
   if (work->counters) use_workspace(work);
-  if (!product_run(&work->product)) stop("out of memory");
+  if (!product_run(&work->product)) driver_stop("out of memory");
   if (work->counters) atomic_store(&work->counters[0], 0);
 }
 

@@ -7,7 +7,13 @@
 struct CUevent_st {
   atomic_ullong ns; /* CLOCK_MONOTONIC at the last record; 0: none */
   atomic_bool captured;
+  unsigned long long context; /* its id */
 };
+
+/* A real driver may do anything with an event that went with its context. */
+static void check_event(CUevent event) {
+  if (!driver_context_lives(event->context)) driver_stop("an event of a context that is gone");
+}
 
 static capture_t *captures; /* under driver_lock */
 static atomic_int capture_count;
@@ -152,10 +158,10 @@ SIM_EXPORT CUresult cuStreamBeginCapture(CUstream handle, CUstreamCaptureMode mo
   if (stream == &stream->context->legacy) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
   if (atomic_load(&stream->capture)) return CUDA_ERROR_ILLEGAL_STATE;
   capture_t *capture = calloc(1, sizeof *capture);
-  CUgraph graph = calloc(1, sizeof *graph);
+  CUgraph graph = driver_graph_new();
   if (!capture || !graph) {
     free(capture);
-    free(graph);
+    if (graph) driver_graph_free(graph);
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
   capture->graph = graph;
@@ -200,7 +206,9 @@ SIM_EXPORT CUresult cuEventCreate(CUevent *event, unsigned flags) {
   SIM_ENTER(event, flags);
   DRIVER_TRY(driver_ready_with_context());
   *event = calloc(1, sizeof **event);
-  return *event ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+  if (!*event) return CUDA_ERROR_OUT_OF_MEMORY;
+  (*event)->context = driver_current->id;
+  return CUDA_SUCCESS;
 }
 
 SIM_EXPORT CUresult cuEventDestroy(CUevent event) {
@@ -216,6 +224,8 @@ SIM_EXPORT CUresult cuEventRecord(CUevent event, CUstream handle) {
   DRIVER_TRY(driver_stream(handle, &stream));
   DRIVER_TRY(check_legacy(stream));
   if (!event) return CUDA_ERROR_INVALID_HANDLE;
+  check_event(event);
+  if (stream->context->id != event->context) return CUDA_ERROR_INVALID_HANDLE;
   struct timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);
   atomic_store(&event->captured, atomic_load(&stream->capture) != NULL);
@@ -225,6 +235,7 @@ SIM_EXPORT CUresult cuEventRecord(CUevent event, CUstream handle) {
 
 static CUresult event_status(CUevent event) {
   if (!event) return CUDA_ERROR_INVALID_HANDLE;
+  check_event(event);
   DRIVER_TRY(driver_unsafe());
   return atomic_load(&event->captured) ? CUDA_ERROR_CAPTURED_EVENT : CUDA_SUCCESS;
 }

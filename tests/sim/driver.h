@@ -63,6 +63,12 @@ extern pthread_mutex_t driver_lock;
 extern _Thread_local CUcontext driver_current;
 
 unsigned long long driver_next_id(void);
+bool driver_context_lives(unsigned long long id);
+/* Memory that is the driver's and not freed; that of a context; how many pieces there are. */
+bool driver_memory_lives(const void *pointer, size_t bytes);
+void driver_memory_drop(unsigned long long context);
+uint64_t driver_memory_pieces(void);
+__attribute__((noreturn)) void driver_stop(const char *why); /* the program did what would crash a GPU */
 /* CUDA_ERROR_NOT_INITIALIZED before cuInit, CUDA_ERROR_INVALID_CONTEXT where none is current. */
 CUresult driver_ready(void);
 CUresult driver_ready_with_context(void);
@@ -72,6 +78,7 @@ CUresult driver_stream(CUstream handle, CUstream *stream);
 CUresult driver_unsafe(void);
 
 CUresult driver_graph_add(CUgraph graph, sim_work_t *work, const void *argument, size_t bytes);
+CUgraph driver_graph_new(void);
 void driver_graph_free(CUgraph graph);
 
 sim_enqueue_t sim_enqueue;

@@ -6,7 +6,7 @@
  *   SIM_NOCOMPUTE=1        nothing is computed, remembered or made to fail (to time what is around calls)
  *   SIM_US=cublasGemmEx:40,lt_3:5   cublasGemmEx, and cublasLt's algorithm 3, take so many us at least
  *   SIM_REFUSE=3           cublasLtMatmulAlgoCheck refuses algorithm 3
- *   SIM_GPU=name  SIM_DEVICES=2  SIM_CUBLAS_VERSION=13.0.2 */
+ *   SIM_GPU=name  SIM_DEVICES=2  SIM_MEMORY_MB=65536  SIM_CUBLAS_VERSION=13.0.2 */
 #ifndef GS_SIM_H
 #define GS_SIM_H
 
@@ -37,6 +37,9 @@ typedef int sim_last_t(const char *function,
 typedef int sim_recent_t(int back, sim_call_t *call); /* back = 0: the last one */
 typedef int sim_last_launch_t(sim_launch_t *launch);  /* libcuda: 1 when this thread launched */
 typedef int sim_last_algo_t(uint64_t algo[8]);        /* libcublasLt: 1 when cublasLtMatmul got one */
+
+typedef uint64_t
+sim_live_t(void); /* libcuda's sim_live: pieces of memory, graphs and user objects there are */
 
 extern sim_calls_t sim_calls;
 extern sim_last_t sim_last;

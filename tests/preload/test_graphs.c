@@ -1,0 +1,103 @@
+/* Streams, contexts, graphs and devices. The stand-in's split-K kernels stop the program when they find their
+ * counters dirty or in use, or their workspace gone. */
+#include "run.h"
+
+#include <criterion/criterion.h>
+#include <string.h>
+
+#define ROW(split)                                                                                           \
+  "T\tN\t128\t128\tf16\tf16\t32f\tdefault\tsingle\t1\t64\tmma_f16_f16_tn_64x64x64_s4_"                       \
+  "w4\t" split "\t1\t8\t10\t0\t0\n"
+
+static char folder[128], table[256], split[256];
+
+static void setup(void) {
+  folder_make(folder);
+  file_write(folder, "sim.table", TABLE_HEADER(SIM_GPU_NAME, "13.1.0") ROW("1"), table);
+  file_write(folder, "split.table", TABLE_HEADER(SIM_GPU_NAME, "13.1.0") ROW("2"), split);
+}
+
+static void teardown(void) {
+  folder_remove(folder);
+}
+
+TestSuite(graphs, .init = setup, .fini = teardown, .timeout = 120);
+
+static void expect(run_t *r, int64_t calls, int64_t served) {
+  cr_expect_eq(r->status, 0, "exit status %d: %s%s", r->status, r->out, r->err);
+  cr_expect_eq(run_number(r, "wrong"), 0, "%s", r->out);
+  cr_expect_eq(RUN_CALLS(r), calls, "%ld calls counted", (long)RUN_CALLS(r));
+  cr_expect_eq(RUN_SERVED(r), served, "%ld calls served: %s", (long)RUN_SERVED(r), r->err);
+  run_free(r);
+}
+
+Test(graphs, S2_update_of_an_executable_graph) {
+  run_t r = RUN(WITH(.table = split), "graphs", "update");
+  cr_expect_eq(run_number(&r, "kept"), 1, "what the update took over is still in use");
+  cr_expect_eq(run_number(&r, "freed"), 1, "what it replaced is not");
+  expect(&r, 3, 3);
+}
+
+Test(graphs, S2_captured_again_thousands_of_times) {
+  const char *const tables[] = {table, split};
+  for (int i = 0; i < 2; i++) {
+    run_t r = RUN(WITH(.table = tables[i]), "graphs", "again", "3000");
+    cr_expect_eq(run_number(&r, "grown"), 0, "%s", r.out);
+    expect(&r, 3000, 3000);
+  }
+}
+
+Test(graphs, S2_replays_at_once) {
+  run_t r = RUN(WITH(.table = split), "graphs", "together", "100");
+  expect(&r, 4, 4);
+}
+
+Test(graphs, S8_a_start_like_vllms_under_the_bound) {
+  run_t r = RUN(WITH(.table = split, .environment = {"SIM_MEMORY_MB=128", "GEMMSHIM_VRAM_MB=8"}), "graphs",
+                "many", "51");
+  int64_t refused = run_count(&r, RUN_ANY, GS_REASON_WORKSPACE, RUN_ANY);
+  cr_expect_eq(run_number(&r, "taken"), 8 << 20);
+  cr_expect_gt(refused, 0);
+  expect(&r, 102, 102 - refused);
+}
+
+/* 40 MB are left, and the bound is far above: the driver itself says no. */
+Test(graphs, S8_no_memory_left) {
+  run_t r = RUN(WITH(.table = split, .environment = {"SIM_MEMORY_MB=128", "GEMMSHIM_VRAM_MB=4096"}),
+                "graphs", "many", "51");
+  int64_t refused = run_count(&r, RUN_ANY, GS_REASON_WORKSPACE, RUN_ANY);
+  cr_expect_gt(refused, 0);
+  cr_expect_lt(refused, 51, "%ld", (long)refused);
+  expect(&r, 102, 102 - refused);
+}
+
+Test(graphs, S4_each_device_in_turn) {
+  const char *const tables[] = {table, split};
+  for (int i = 0; i < 2; i++) {
+    run_t r = RUN(WITH(.table = tables[i], .environment = {"SIM_DEVICES=3"}), "places", "devices");
+    expect(&r, 18, 18);
+  }
+}
+
+Test(graphs, S4_one_handle_from_many_threads) {
+  run_t r = RUN(WITH(.table = split), "places", "threads");
+  expect(&r, 24, 24);
+}
+
+Test(graphs, S4_contexts_come_and_go) {
+  run_t r = RUN(WITH(.table = split, .environment = {"GEMMSHIM_SAMPLE=1", "GEMMSHIM_VRAM_MB=64"}), "places",
+                "contexts");
+  expect(&r, 150, 150);
+}
+
+Test(graphs, S5_stream_and_workspace_set_before_each_call) {
+  run_t r = RUN(WITH(.table = split), "places", "streams");
+  expect(&r, 2000, 2000);
+}
+
+/* Workspace and events go with the context; more resets than the bound has blocks. */
+Test(graphs, S6_device_reset) {
+  run_t r = RUN(WITH(.table = split, .environment = {"GEMMSHIM_SAMPLE=1", "GEMMSHIM_VRAM_MB=4"}), "places",
+                "reset");
+  expect(&r, 150, 150);
+}

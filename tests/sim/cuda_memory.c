@@ -1,0 +1,149 @@
+/* Stand-in libcuda: memory, which is the host's; each piece belongs to the context that it was made in. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "driver.h"
+
+/* In front of what the program gets, and as far from it as its alignment wants. */
+typedef struct memory {
+  struct memory *previous, *next;
+  unsigned long long context;
+  size_t bytes;
+} memory_t;
+enum { ALIGNMENT = 256 };
+
+static memory_t all = {.previous = &all, .next = &all}; /* under driver_lock */
+static atomic_ullong used_bytes, pieces;
+
+static unsigned long long total_bytes(void) {
+  const char *text = getenv("SIM_MEMORY_MB");
+  return (text ? strtoull(text, NULL, 10) : 64ull << 10) << 20;
+}
+
+static memory_t *head_of(CUdeviceptr pointer) {
+  return (memory_t *)(pointer - ALIGNMENT);
+}
+
+static void take_out(memory_t *head) {
+  head->previous->next = head->next;
+  head->next->previous = head->previous;
+  atomic_fetch_sub(&used_bytes, head->bytes);
+  atomic_fetch_sub(&pieces, 1);
+}
+
+bool driver_memory_lives(const void *pointer, size_t bytes) {
+  bool found = false;
+  pthread_mutex_lock(&driver_lock);
+  for (memory_t *head = all.next; head != &all && !found; head = head->next) {
+    const char *begin = (const char *)head + ALIGNMENT;
+    found = (const char *)pointer >= begin && (const char *)pointer + bytes <= begin + head->bytes;
+  }
+  pthread_mutex_unlock(&driver_lock);
+  return found;
+}
+
+void driver_memory_drop(unsigned long long context) {
+  pthread_mutex_lock(&driver_lock);
+  for (memory_t *head = all.next, *next; head != &all; head = next) {
+    next = head->next;
+    if (head->context != context) continue;
+    take_out(head);
+    free(head);
+  }
+  pthread_mutex_unlock(&driver_lock);
+}
+
+uint64_t driver_memory_pieces(void) {
+  return atomic_load(&pieces);
+}
+
+/* New memory is all ones, NaN in every floating type, so that reading what was never written shows. */
+SIM_EXPORT CUresult cuMemAlloc(CUdeviceptr *pointer, size_t bytes) {
+  SIM_ENTER(pointer, bytes);
+  DRIVER_TRY(driver_ready_with_context());
+  DRIVER_TRY(driver_unsafe());
+  void *memory;
+  if (!bytes) return CUDA_ERROR_INVALID_VALUE;
+  if (atomic_load(&used_bytes) + bytes > total_bytes() ||
+      posix_memalign(&memory, ALIGNMENT, bytes + ALIGNMENT))
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  memory_t *head = memory;
+  *pointer = (CUdeviceptr)memory + ALIGNMENT;
+  memset((void *)*pointer, 0xff, bytes);
+  pthread_mutex_lock(&driver_lock);
+  *head = (memory_t){.previous = &all, .next = all.next, .context = driver_current->id, .bytes = bytes};
+  all.next->previous = head;
+  all.next = head;
+  atomic_fetch_add(&used_bytes, bytes);
+  atomic_fetch_add(&pieces, 1);
+  pthread_mutex_unlock(&driver_lock);
+  return CUDA_SUCCESS;
+}
+
+SIM_EXPORT CUresult cuMemFree(CUdeviceptr pointer) {
+  SIM_ENTER(pointer);
+  DRIVER_TRY(driver_ready_with_context());
+  DRIVER_TRY(driver_unsafe());
+  if (!driver_memory_lives((void *)pointer, 1)) return CUDA_ERROR_INVALID_VALUE;
+  pthread_mutex_lock(&driver_lock);
+  take_out(head_of(pointer));
+  pthread_mutex_unlock(&driver_lock);
+  free(head_of(pointer));
+  return CUDA_SUCCESS;
+}
+
+SIM_EXPORT CUresult cuMemGetInfo(size_t *free_bytes, size_t *total) {
+  SIM_ENTER(free_bytes, total);
+  DRIVER_TRY(driver_ready_with_context());
+  *total = total_bytes();
+  *free_bytes = *total - atomic_load(&used_bytes);
+  return CUDA_SUCCESS;
+}
+
+static CUresult copy(void *to, const void *from, size_t bytes) {
+  DRIVER_TRY(driver_ready_with_context());
+  DRIVER_TRY(driver_unsafe());
+  memcpy(to, from, bytes);
+  return CUDA_SUCCESS;
+}
+
+SIM_EXPORT CUresult cuMemcpyHtoD(CUdeviceptr to, const void *from, size_t bytes) {
+  SIM_ENTER(to, from, bytes);
+  return copy((void *)to, from, bytes);
+}
+
+SIM_EXPORT CUresult cuMemcpyDtoH(void *to, CUdeviceptr from, size_t bytes) {
+  SIM_ENTER(to, from, bytes);
+  return copy(to, (const void *)from, bytes);
+}
+
+SIM_EXPORT CUresult cuMemcpyDtoD(CUdeviceptr to, CUdeviceptr from, size_t bytes) {
+  SIM_ENTER(to, from, bytes);
+  return copy((void *)to, (const void *)from, bytes);
+}
+
+SIM_EXPORT CUresult cuMemsetD8(CUdeviceptr to, unsigned char value, size_t count) {
+  SIM_ENTER(to, value, count);
+  DRIVER_TRY(driver_ready_with_context());
+  DRIVER_TRY(driver_unsafe());
+  memset((void *)to, value, count);
+  return CUDA_SUCCESS;
+}
+
+typedef struct {
+  void *to;
+  int value;
+  size_t count;
+} fill_t;
+
+static void fill(const void *argument) {
+  const fill_t *f = argument;
+  memset(f->to, f->value, f->count);
+}
+
+SIM_EXPORT CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char value, size_t count, CUstream stream) {
+  SIM_ENTER(to, value, count, stream);
+  fill_t f = {.to = (void *)to, .value = value, .count = count};
+  return sim_enqueue(stream, fill, &f, sizeof f);
+}
