@@ -17,8 +17,8 @@ typedef struct {
   X(cublasCreate_v2)                                                                                         \
   X(cublasGemmEx)                                                                                            \
   X(cublasLtCreate)                                                                                          \
-  X(cublasLtMatmul) X(cublasLtMatmulDescCreate) X(cublasLtMatmulDescSetAttribute)                            \
-      X(cublasLtMatrixLayoutCreate)
+  X(cublasLtMatmul)                                                                                          \
+  X(cublasLtMatmulDescCreate) X(cublasLtMatmulDescSetAttribute) X(cublasLtMatrixLayoutCreate)
 #define X(name) __typeof__(&name) name;
   FUNCTIONS(X)
 #undef X

@@ -63,8 +63,8 @@ Test(graphs, S8_a_start_like_vllms_under_the_bound) {
 
 /* 40 MB are left, and the bound is far above: the driver itself says no. */
 Test(graphs, S8_no_memory_left) {
-  run_t r = RUN(WITH(.table = split, .environment = {"SIM_MEMORY_MB=128", "GEMMSHIM_VRAM_MB=4096"}),
-                "graphs", "many", "51");
+  run_t r = RUN(WITH(.table = split, .environment = {"SIM_MEMORY_MB=128", "GEMMSHIM_VRAM_MB=4096"}), "graphs",
+                "many", "51");
   int64_t refused = run_count(&r, RUN_ANY, GS_REASON_WORKSPACE, RUN_ANY);
   cr_expect_gt(refused, 0);
   cr_expect_lt(refused, 51, "%ld", (long)refused);
