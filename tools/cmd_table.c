@@ -1,13 +1,12 @@
 /* gemmshim table: checks or shows a table of tuned kernels. */
-#include <errno.h>
 #include <getopt.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "gs_table.h"
 #include "json.h"
+#include "named.h"
 #include "tools.h"
 
 static const char help[] =
@@ -29,31 +28,9 @@ static const struct option options[] = {
     {0},
 };
 
-static void print_line(void *context, const char *line) {
-  fprintf(context, "%s\n", line);
-}
-
-/* A file, or else a built-in table of that name; faults go to the stream. */
-static int load(const char *name, FILE *faults, gs_table_t **table) {
-  for (int i = 0; !strchr(name, '/') && i < gs_builtin_table_count(); i++) {
-    const char *builtin;
-    size_t length;
-    const char *text = gs_builtin_table(i, &builtin, &length);
-    if (strcmp(builtin, name) == 0 && access(name, F_OK) != 0)
-      return gs_table_parse(text, length, name, print_line, faults, table) == GS_OK ? GS_EXIT_OK
-                                                                                    : GS_EXIT_FALSE;
-  }
-  if (access(name, F_OK) != 0) {
-    gs_say("%s: %s, and no built-in table has that name: `gemmshim table show` lists them", name,
-           strerror(errno));
-    return GS_EXIT_MACHINE;
-  }
-  return gs_table_load(name, print_line, faults, table) == GS_OK ? GS_EXIT_OK : GS_EXIT_FALSE;
-}
-
 static int check(const char *name) {
   gs_table_t *table = NULL;
-  int status = load(name, stdout, &table);
+  int status = gs_named_table(name, stdout, &table);
   if (status == GS_EXIT_FALSE) printf("%s: refused\n", name);
   if (status != GS_EXIT_OK) return status;
   const gs_table_header_t *h = gs_table_header(table);
@@ -136,7 +113,7 @@ static void show_json(const gs_table_t *table) {
 
 static int show(const char *name, bool json) {
   gs_table_t *table = NULL;
-  int status = load(name, stderr, &table);
+  int status = gs_named_table(name, stderr, &table);
   if (status != GS_EXIT_OK) return status;
   json ? show_json(table) : show_text(table);
   status = gs_table_refused(table) ? GS_EXIT_FALSE : GS_EXIT_OK;

@@ -4,7 +4,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "draft.h"
 #include "json.h"
@@ -173,23 +172,6 @@ static int read_command(int argc, char **argv, gs_command_t *command) {
     if (!gs_points_calls(&command->points, argv[i])) return GS_EXIT_MACHINE;
   if (command->points.count) return -1;
   return gs_usage(argv, "nothing to tune: give a .calls file, --shape or --models");
-}
-
-static gs_table_header_t describe(const gs_gpu_t *gpu, const gs_cublas_t *cublas) {
-  gs_table_header_t filled = {0}, *header = &filled;
-  time_t now = time(NULL);
-  struct tm day;
-  snprintf(header->gpu, sizeof header->gpu, "%s", gpu->device.name);
-  snprintf(header->arch, sizeof header->arch, "sm_%d", gpu->device.sm);
-  header->sms = gpu->device.sms;
-  memcpy(header->cublas, cublas->version, sizeof header->cublas);
-  snprintf(header->method, sizeof header->method,
-           "gpu clock, replayed graphs over rotating operands, medians of %d interleaved rounds against "
-           "cublasGemmEx "
-           "and all cuBLASLt candidates",
-           GS_TUNE_ROUNDS);
-  strftime(header->date, sizeof header->date, "%Y-%m-%d", gmtime_r(&now, &day));
-  return filled;
 }
 
 /* ---- what is printed ---- */
@@ -409,7 +391,7 @@ static int tune_on(gs_gpu_t *gpu, gs_command_t *command) {
   gs_gpu_slug(gpu->device.name, slug, sizeof slug);
   snprintf(path, sizeof path, "%s%s", command->output ? command->output : slug,
            command->output ? "" : ".table");
-  gs_table_header_t header = describe(gpu, &cublas);
+  gs_table_header_t header = gs_tune_header(gpu, &cublas);
   int status = gather(&pool, gpu, command);
   if (status == GS_EXIT_OK) {
     status = GS_EXIT_MACHINE;

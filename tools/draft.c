@@ -40,10 +40,11 @@ static bool put_row(gs_draft_t *draft, const gs_row_t *row) {
   return true;
 }
 
-static bool write_all(const gs_draft_t *draft) {
+bool gs_draft_write(gs_draft_t *draft) {
   gs_output_t output;
   char text[1024];
   if (!gs_output_open(&output, draft->path)) return false;
+  qsort(draft->rows, (size_t)draft->count, sizeof *draft->rows, by_key_and_n);
   gs_table_header_format(text, sizeof text, &draft->header);
   fputs(text, output.file);
   for (int i = 0; i < draft->count; i++) {
@@ -121,11 +122,20 @@ const gs_row_t *gs_draft_find(const gs_draft_t *draft, const gs_gemm_t *g) {
   return at < 0 ? NULL : &draft->rows[at];
 }
 
+bool gs_draft_carry(gs_draft_t *draft, const gs_row_t *row) {
+  for (int i = 0; i < draft->count; i++) {
+    const gs_row_t *other = &draft->rows[i];
+    if (!memcmp(&other->key, &row->key, sizeof row->key) && other->n_lo <= row->n_hi &&
+        row->n_lo <= other->n_hi)
+      return true;
+  }
+  return put_row(draft, row);
+}
+
 bool gs_draft_settle(gs_draft_t *draft, const gs_gemm_t *g, const gs_row_t *row) {
   int at = find(draft, g);
   if (at < 0 && !row) return true;
   if (at >= 0) draft->rows[at] = draft->rows[--draft->count];
   if (row && !put_row(draft, row)) return false;
-  qsort(draft->rows, (size_t)draft->count, sizeof *draft->rows, by_key_and_n);
-  return write_all(draft);
+  return gs_draft_write(draft);
 }

@@ -21,7 +21,7 @@ static void print_help(FILE *file) {
         "Makes an existing GPU program's matrix products faster, without touching the program.\n\n"
         "commands:\n",
         file);
-  for (size_t i = 0; i < COMMANDS; i++) fprintf(file, "  %-9s %s\n", commands[i].name, commands[i].help);
+  for (size_t i = 0; i < COMMANDS; i++) fprintf(file, "  %-10s %s\n", commands[i].name, commands[i].help);
   fputs("\nEvery command explains itself: gemmshim COMMAND --help\n"
         "example: gemmshim run -- python3 app.py\n",
         file);

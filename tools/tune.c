@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "rank.h"
 
@@ -41,7 +42,7 @@ static void enter(gs_race_t *race, gs_contender_t contender) {
     race->theirs[race->their_count++] = entered;
 }
 
-static void enter_all(gs_race_t *race, const gs_tune_options_t *options) {
+static void enter_ranked(gs_race_t *race, const gs_tune_options_t *options) {
   gs_bench_t *bench = race->bench;
   gs_candidate_t best[GS_TUNE_CANDIDATES_MAX];
   int count = gs_rank(bench->gpu, options->pool, &bench->gemm, options->split_max, GS_BENCH_WORKSPACE, best,
@@ -52,6 +53,17 @@ static void enter_all(gs_race_t *race, const gs_tune_options_t *options) {
                                  .split_k = best[i].split_k,
                                  .raster = 1,
                                  .predicted_us = best[i].us});
+}
+
+static void enter_all(gs_race_t *race, const gs_tune_options_t *options) {
+  gs_bench_t *bench = race->bench;
+  const gs_row_t *row = options->row;
+  if (row && gs_kernel_supports(&row->kernel, &bench->gemm) == GS_REASON_SERVED)
+    enter(race, (gs_contender_t){.kind = GS_BY_KERNEL,
+                                 .index = gs_shipped_find(&row->kernel),
+                                 .split_k = row->split_k,
+                                 .raster = row->raster});
+  if (!row) enter_ranked(race, options);
   if (bench->gemm.epilogue == GS_EPILOGUE_DEFAULT) enter(race, (gs_contender_t){.kind = GS_BY_GEMM_EX});
   for (int i = 0; i < bench->lt.count; i++) enter(race, (gs_contender_t){.kind = GS_BY_LT, .index = i});
 }
@@ -154,8 +166,7 @@ static void run(gs_race_t *race, gs_tuned_t *tuned, const gs_tune_options_t *opt
   }
   gs_bench_warm(race->bench, race->theirs[0]);
   heat(race, FIRST_ROUNDS, (race->our_count + 1) / 2);
-  heat(race, SECOND_ROUNDS, 2);
-  enter_rasters(race);
+  if (!options->row) heat(race, SECOND_ROUNDS, 2), enter_rasters(race);
   if (race->our_count > 2) heat(race, SECOND_ROUNDS, 1);
   describe_row(tuned, race->ours[0]);
   final(race, tuned, rounds);
@@ -167,6 +178,23 @@ static void tell_all(gs_race_t *race, const gs_tune_options_t *options) {
   for (int i = 0; i < race->count; i++) order[i] = &race->all[i];
   qsort(order, (size_t)race->count, sizeof *order, by_time);
   for (int i = 0; i < race->count; i++) options->measured(options->context, order[i]);
+}
+
+gs_table_header_t gs_tune_header(const gs_gpu_t *gpu, const gs_cublas_t *cublas) {
+  gs_table_header_t filled = {0}, *header = &filled;
+  time_t now = time(NULL);
+  struct tm day;
+  snprintf(header->gpu, sizeof header->gpu, "%s", gpu->device.name);
+  snprintf(header->arch, sizeof header->arch, "sm_%d", gpu->device.sm);
+  header->sms = gpu->device.sms;
+  memcpy(header->cublas, cublas->version, sizeof header->cublas);
+  snprintf(header->method, sizeof header->method,
+           "gpu clock, replayed graphs over rotating operands, medians of %d interleaved rounds against "
+           "cublasGemmEx "
+           "and all cuBLASLt candidates",
+           GS_TUNE_ROUNDS);
+  strftime(header->date, sizeof header->date, "%Y-%m-%d", gmtime_r(&now, &day));
+  return filled;
 }
 
 gs_tuned_t gs_tune(gs_bench_t *bench, const gs_gemm_t *g, const gs_tune_options_t *options) {

@@ -19,6 +19,7 @@ typedef struct {
   bool quick;             /* few rounds, to try things out; proves nothing */
   gs_measured_t measured; /* NULL: nobody is told */
   void *context;
+  const gs_row_t *row; /* its kernel alone is measured, at g's n; NULL: whatever the cost model names */
 } gs_tune_options_t;
 
 typedef enum {
@@ -43,6 +44,9 @@ typedef struct {
   double error, bound;           /* of the gate; WIN and WRONG only */
   char why[128];                 /* of WRONG and NONE */
 } gs_tuned_t;
+
+/* Of a table measured now on this GPU with this cuBLAS. */
+gs_table_header_t gs_tune_header(const gs_gpu_t *gpu, const gs_cublas_t *cublas);
 
 gs_tuned_t gs_tune(gs_bench_t *bench, const gs_gemm_t *g, const gs_tune_options_t *options);
 

@@ -16,7 +16,7 @@ $(BUILD)/tests/cli/%.o: tests/cli/%.c
 	@mkdir -p $(@D)
 	$(CC) -std=gnu11 $(OPT) -Wall -Wextra -Werror -Iinclude -Isrc -Itools -isystem $(CUDA_HOME)/include \
 	  -DGS_BUILD='"$(abspath $(BUILD))"' -DGS_SOURCE='"$(CURDIR)"' -MMD -MP -c -o $@ $<
-$(CLI_RUNNER): $(CLI_OBJS) | $(CLI_STATIC)
+$(CLI_RUNNER): $(CLI_OBJS) | $(CLI_STATIC) $(BUILD)/tests/preload/probe
 	$(CC) -o $@ $^ -lcriterion -lcjson -lm
 $(CLI_STATIC): tests/cli/static.c
 	@mkdir -p $(@D)
@@ -24,7 +24,7 @@ $(CLI_STATIC): tests/cli/static.c
 
 ## test-cli: the command line's tests
 .PHONY: test-cli
-test-cli: $(CLI_RUNNER) $(CLI) $(SHIM) $(HANDLES) $(SIM_DEMO) $(SIM_DRIVERS) $(BUILD)/tests/preload/lookup
+test-cli: $(CLI_RUNNER) $(CLI) $(SHIM) $(HANDLES) $(SIM_DEMO) $(SIM_DRIVERS) $(BUILD)/tests/preload/lookup $(BUILD)/tests/preload/probe
 	$(CLI_RUNNER) -j2
 
 -include $(wildcard $(BUILD)/tests/cli/*.d)

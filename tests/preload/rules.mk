@@ -10,6 +10,7 @@ TOOLKIT_LIBS   := $(firstword $(wildcard $(CUDA_HOME)/lib64/libcublas.so.1[0-9] 
 # Programs that link a stand-in in the ordinary way: NAME with cuBLAS 13, NAME-12 with 12.
 PRELOAD_LINKED := plain forker threads entries nested serve special lt errors graph captures contexts shapes algo graphs \
                    places
+PRELOAD_LINKED += probe
 PRELOAD_OLD    := plain-12 lt-12
 PRELOAD_CLIENTS := $(PRELOAD_LINKED) $(PRELOAD_OLD) weak host plugin-12.so plugin-13.so extension.so libstub.so \
                    plugin-stub.so $(if $(TOOLKIT_LIBS),null_handle) lookup scopes scope-local.so handles-O0.so \

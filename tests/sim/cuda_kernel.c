@@ -142,6 +142,7 @@ typedef struct {
   product_t product;
   atomic_uint *counters; /* at the start of a split-K workspace; NULL: none */
   size_t workspace_bytes;
+  sim_flaw_t flaw;
 } work_t;
 
 void driver_stop(const char *why) {
@@ -162,10 +163,22 @@ static void use_workspace(const work_t *work) {
          work->workspace_bytes - GS_SPLIT_COUNTERS * sizeof *work->counters);
 }
 
+static void spoil(const product_t *p, const sim_flaw_t *flaw) {
+  for (int64_t z = 0; z < p->batch; z++)
+    for (int64_t j = flaw->last_only ? p->n - 1 : 0; j < p->n; j++)
+      for (int64_t i = flaw->last_only ? p->m - 1 : 0; i < p->m; i++) {
+        int64_t at = z * p->stride_d + j * p->ldd + i;
+        value_store(p->d_type, p->d, at, value_load(p->d_type, p->d, at) * (1 + flaw->wrong));
+      }
+}
+
 static void compute(const void *argument) {
   const work_t *work = argument;
+  double begin = sim_now_us();
   if (work->counters) use_workspace(work);
   if (!product_run(&work->product)) driver_stop("out of memory");
+  if (work->flaw.is_wrong) spoil(&work->product, &work->flaw);
+  sim_wait(begin + work->flaw.us);
   if (work->counters) atomic_store(&work->counters[0], 0);
 }
 
@@ -215,7 +228,7 @@ static CUresult launch_kernel(struct CUkern_st *kernel, const sim_launch_t *laun
     DRIVER_TRY(check_launch(kernel, launch, p));
   }
   if (sim_nocompute()) return CUDA_SUCCESS;
-  work_t work = {.product = product_of_kernel(&k, p, launch->grid[2])};
+  work_t work = {.product = product_of_kernel(&k, p, launch->grid[2]), .flaw = sim_flaw(kernel->id)};
   if (kernel->is_reference) {
     work.product.d_type = CUDA_R_64F;
   } else {

@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "enqueue.h"
 #include "record.h"
@@ -56,29 +55,12 @@ typedef struct {
   size_t bytes;
 } job_t;
 
-static double now_us(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return 1e6 * (double)now.tv_sec + 1e-3 * (double)now.tv_nsec;
-}
-
 static void compute(const void *argument) {
   const job_t *job = argument;
-  double end = job->us > 0 ? now_us() + job->us : 0;
+  double begin = sim_now_us();
   if (job->bytes) memset(job->workspace, 0xff, job->bytes);
   if (!product_run(&job->product)) abort(); /* out of memory in a test */
-  while (end > 0 && now_us() < end) continue;
-}
-
-/* Of SIM_US=cublasGemmEx:40,lt_3:5 the number behind the name; 0 where it is not there. */
-static double us_of(const char *name) {
-  const char *list = getenv("SIM_US");
-  size_t length = strlen(name);
-  for (const char *at = list; at; at = strchr(at, ',')) {
-    at += *at == ',';
-    if (strncmp(at, name, length) == 0 && at[length] == ':') return atof(at + length + 1);
-  }
-  return 0;
+  sim_wait(begin + job->us);
 }
 
 cublasStatus_t sim_product(CUstream stream, const product_t *product, const char *name, void *workspace,
@@ -86,7 +68,7 @@ cublasStatus_t sim_product(CUstream stream, const product_t *product, const char
   if (sim_nocompute()) return CUBLAS_STATUS_SUCCESS;
   if (!product_known(product)) return CUBLAS_STATUS_NOT_SUPPORTED;
   if (!driver_ready()) return CUBLAS_STATUS_NOT_INITIALIZED;
-  job_t job = {.product = *product, .us = us_of(name), .workspace = workspace, .bytes = bytes};
+  job_t job = {.product = *product, .us = sim_flaw(name).us, .workspace = workspace, .bytes = bytes};
   CUresult result = driver.enqueue(stream, compute, &job, sizeof job);
   return result == CUDA_SUCCESS ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_EXECUTION_FAILED;
 }

@@ -1,12 +1,16 @@
 #include "record.h"
 
+#include <fnmatch.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic(sim_function_t *) list;
 static bool nocompute;
+static const char *times, *wrong; /* SIM_US, SIM_WRONG */
 
 static _Thread_local struct {
   sim_call_t calls[SIM_RECENT];
@@ -16,6 +20,47 @@ static _Thread_local struct {
 __attribute__((constructor)) static void read_environment(void) {
   const char *text = getenv("SIM_NOCOMPUTE");
   nocompute = text && *text == '1';
+  times = getenv("SIM_US");
+  wrong = getenv("SIM_WRONG");
+}
+
+/* The value of the first pattern:value that matches the name; false where none does. */
+static bool setting(const char *list, const char *name, char *value, size_t size) {
+  char pattern[64];
+  while (list && *list) {
+    int length = (int)strcspn(list, ",");
+    if (sscanf(list, "%63[^:,]:", pattern) == 1 && !fnmatch(pattern, name, 0)) {
+      int head = (int)strlen(pattern) + 1;
+      snprintf(value, size, "%.*s", length > head ? length - head : 0, list + head);
+      return true;
+    }
+    list += length + (list[length] == ',');
+  }
+  return false;
+}
+
+sim_flaw_t sim_flaw(const char *name) {
+  sim_flaw_t flaw = {.us = 0};
+  char value[64];
+  if (setting(times, name, value, sizeof value)) flaw.us = strtod(value, NULL);
+  if (setting(wrong, name, value, sizeof value)) {
+    const char *colon = strchr(value, ':');
+    flaw.is_wrong = true;
+    flaw.last_only = !strncmp(value, "last", 4);
+    flaw.wrong = strtod(colon ? colon + 1 : "nan", NULL);
+  }
+  return flaw;
+}
+
+double sim_now_us(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return 1e6 * (double)now.tv_sec + 1e-3 * (double)now.tv_nsec;
+}
+
+/* Busy, since sleeping is not that exact. */
+void sim_wait(double until_us) {
+  while (sim_now_us() < until_us) continue;
 }
 
 bool sim_nocompute(void) {

@@ -23,6 +23,15 @@ typedef struct sim_function {
 int sim_enter(sim_function_t *function, int count, const uint64_t *args);
 bool sim_nocompute(void);
 
+/* What SIM_US and SIM_WRONG say of a kernel or a function. */
+typedef struct {
+  double us, wrong;
+  bool is_wrong, last_only;
+} sim_flaw_t;
+sim_flaw_t sim_flaw(const char *name);
+double sim_now_us(void);
+void sim_wait(double until_us);
+
 /* Each argument as a word, by the usual deferred expansion. */
 #define SIM_EXPAND(...)         SIM_EXPAND3(SIM_EXPAND3(SIM_EXPAND3(__VA_ARGS__)))
 #define SIM_EXPAND3(...)        SIM_EXPAND2(SIM_EXPAND2(SIM_EXPAND2(__VA_ARGS__)))

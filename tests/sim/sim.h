@@ -4,7 +4,11 @@
  * The environment, read when a stand-in is mapped:
  *   SIM_FAIL=cuLaunchKernel:3=700,cublasGemmEx:*=14   the third, and every, call returns that status at once
  *   SIM_NOCOMPUTE=1        nothing is computed, remembered or made to fail (to time what is around calls)
- *   SIM_US=cublasGemmEx:40,lt_3:5   cublasGemmEx, and cublasLt's algorithm 3, take so many us at least
+ *   SIM_US=cublasGemmEx:40,lt_3:5,mma_*:9   cublasGemmEx, cublasLt's algorithm 3 and kernels whose ids match
+ *                          take so many us at least
+ *   SIM_WRONG=mma_*:all:0.01
+ *                          results of kernels whose ids match are off: all by that part of themselves, or "last":
+ *                          the last element; "last:nan"
  *   SIM_REFUSE=3           cublasLtMatmulAlgoCheck refuses algorithm 3
  *   SIM_GPU=name  SIM_DEVICES=2  SIM_MEMORY_MB=65536  SIM_CUBLAS_VERSION=13.0.2 */
 #ifndef GS_SIM_H

@@ -1,0 +1,132 @@
+/* gemmshim requalify on the CPU stand-ins, of which SIM_US makes either side the slower one. */
+#include "cli.h"
+
+SUITE(requalify);
+
+#define ON_SIM  "LD_LIBRARY_PATH=$SIM "
+#define WINNING ON_SIM "SIM_US='cublas*:20,lt_*:20' "
+#define LOSING  ON_SIM "SIM_US='mma_*:20' "
+#define USERS   ".config/gemmshim/gemmshim-cpu-stand-in.table"
+
+#define ROW(m, times)                                                                                        \
+  "T\tN\t" m "\t16\tf16\tf16\t32f\tdefault\tsingle\t4\t4\tmma_f16_f16_tn_64x64x64_s4_w4\t1\t1\t" times       \
+  "\t0\t0\n"
+
+static void table(const char *path, const char *gpu, const char *arch, const char *cublas, const char *rows) {
+  char text[2048];
+  snprintf(text, sizeof text,
+           "format: 1\ngpu: %s\narch: %s\nsms: 132\ncublas: %s\nmethod: fixture\ndate: 2026-11-29\n%s", gpu,
+           arch, cublas, rows);
+  write_file(path, text, strlen(text));
+}
+#define HERE "gemmshim CPU stand-in", "sm_90"
+
+/* What became of ten calls of a shape, as a verdict of the histogram. */
+static double calls_with(const char *environment, int m, const char *verdict) {
+  result_t r = sh(ON_SIM "%s $G run --keep kept -o probe.calls -- " GS_BUILD
+                         "/tests/preload/probe %d 4 16 10 && $G report --json kept; rm -rf kept",
+                  environment, m);
+  STATUS(r, 0);
+  char path[64];
+  snprintf(path, sizeof path, "verdicts.%s", verdict);
+  const char *begin = strchr(r.out, '{');
+  cr_assert(begin && strstr(r.out, "wrong: 0"), "%s%s", r.out, r.err);
+  cJSON *verdicts = json_at(json(begin), "verdicts");
+  cJSON *count = cJSON_GetObjectItemCaseSensitive(verdicts, verdict);
+  return count ? count->valuedouble : 0;
+}
+
+Test(requalify, a_siblings_table_serves_after_it) {
+  table("t.table", "NVIDIA H1000", "sm_90", "13.1.0", ROW("16", "8\t10"));
+  cr_assert_eq(calls_with("GEMMSHIM_TABLE=$PWD/t.table", 16, "unproven"), 10);
+  result_t r = sh(WINNING "$G requalify t.table");
+  STATUS(r, 0);
+  HAS(r.out, "1 won, 0 tied, 0 lost");
+  HAS(r.out, USERS ": 1 rows");
+  STATUS(sh("$G table check " USERS " | grep -q '1 proven on gemmshim CPU stand-in with cuBLAS 13.1.0'"), 0);
+  cr_assert_eq(calls_with("", 16, "served"), 10);
+  result_t again = sh(WINNING "$G requalify");
+  STATUS(again, 0);
+  HAS(again.err, "nothing to do");
+}
+
+Test(requalify, predicted_rows_are_measured_and_losers_left_out) {
+  table("t.table", HERE, "13.1.0", "predicted: yes\n" ROW("16", "8\t10"));
+  result_t r = sh(LOSING "$G requalify --json -o new.table t.table");
+  STATUS(r, 0);
+  cJSON *root = json(r.out);
+  cr_assert_str_eq(string_at(root, "measured.0.verdict"), "loss");
+  cr_assert(number_at(root, "measured.0.ratio") < 1 && number_at(root, "measured.0.before") > 1.2);
+  cr_assert_eq(number_at(root, "rows"), 0);
+  cr_assert(!exists("new.table") && !exists(USERS));
+}
+
+/* Another build of this major: what serves by its margin must not stop serving meanwhile. */
+Test(requalify, rows_with_a_margin_stay_until_measured) {
+  STATUS(sh("mkdir -p .config/gemmshim"), 0);
+  table(USERS, HERE, "13.0.0", ROW("16", "9.9\t10") ROW("32", "5\t10") ROW("48", "9.8\t10"));
+  cr_assert_eq(calls_with("", 32, "served"), 10);
+  cr_assert_eq(calls_with("", 16, "unproven"), 10);
+  STATUS(sh("cp " USERS
+            " before; printf 'cublasGemmEx\\tt\\tn\\t16\\t4\\t16\\t16\\t16\\t16\\t16\\tf16\\tf16\\tf16\\tf16"
+            "\\t32f\\tdefault\\tsingle\\t1\\t0\\t0\\t0\\t0\\t16\\t100\\t0\\t1\\t0\\n' > app.calls"),
+         0);
+  result_t r = sh(WINNING "$G requalify --calls app.calls --budget 1");
+  STATUS(r, 0);
+  HAS(r.out, "win   TN 16x4x16 "); /* the one that is called goes first */
+  HAS(r.err, "the budget of 1 s is spent");
+  HAS(r.err, "kept as");
+  STATUS(sh("cmp before " USERS ".old"), 0);
+  cr_assert_eq(calls_with("", 16, "served"), 10);
+  cr_assert_eq(calls_with("", 32, "served"), 10);
+  result_t rest = sh(WINNING "$G requalify " USERS ".old");
+  STATUS(rest, 0);
+  HAS(rest.out, "2 won, 0 tied, 0 lost, 0 failed the gate, 0 not measurable, 1 measured before, 0 left");
+  HAS(rest.out, ": 3 rows");
+}
+
+Test(requalify, wrong_kernels_are_left_out) {
+  table("t.table", HERE, "13.2.0", ROW("16", "9.9\t10"));
+  result_t r = sh(WINNING "SIM_WRONG='mma_*:all:0.01' $G requalify -o new.table t.table");
+  STATUS(r, 1);
+  HAS(r.out, "1 failed the gate");
+  cr_assert(!exists("new.table"));
+}
+
+Test(requalify, an_interrupt_keeps_what_is_done) {
+  table("t.table", HERE, "12.1.0",
+        ROW("16", "7\t10") ROW("32", "8\t10") ROW("48", "9\t10") ROW("64", "9\t10"));
+  result_t r = sh("export " WINNING "; $G requalify -o new.table t.table & "
+                  "while ! test -e new.table; do sleep 0.1; done; kill -TERM $!; wait $!");
+  STATUS(r, 143);
+  STATUS(sh("$G table check new.table"), 0);
+  HAS(r.out, "new.table: ");
+  cr_assert(!exists("new.table.lock"));
+}
+
+Test(requalify, says_what_is_wrong) {
+  table("t.table", HERE, "12.1.0", ROW("16", "7\t10"));
+  table("ampere.table", "NVIDIA A100", "sm_80", "13.1.0", ROW("16", "7\t10"));
+  static const struct {
+    const char *arguments;
+    int status;
+    const char *said;
+  } wrong[] = {{"", 3, "no table fits"},
+               {"none.table", 3, "no built-in table has that name"},
+               {"ampere.table", 3, "run gemmshim tune"},
+               {"t.table t.table", 2, "one table at a time"},
+               {"--budget no t.table", 2, "not a number of seconds"},
+               {"--calls /nonexistent t.table", 3, "/nonexistent"},
+               {"--device 9 t.table", 3, "does not exist"},
+               {"--cublas /nonexistent.so t.table", 3, "cannot be loaded"},
+               {"-o /proc/x.table t.table", 1, "/proc/x.table"}};
+  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+    result_t r = sh(ON_SIM "$G requalify --quick %s", wrong[i].arguments);
+    STATUS(r, wrong[i].status);
+    HAS(r.err, wrong[i].said);
+  }
+  STATUS(sh("LD_LIBRARY_PATH= $G requalify t.table"), 3);
+  result_t home = sh(ON_SIM "HOME=/proc $G requalify --quick t.table");
+  STATUS(home, 1);
+  HAS(home.err, "name the table with -o");
+}

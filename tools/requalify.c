@@ -1,0 +1,92 @@
+#include "requalify.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define BATCH 8 /* products a call, where nothing is known of the calls */
+
+static double gain_us(const gs_row_t *row) {
+  return (double)(row->library_us - row->us);
+}
+
+static int by_value(const void *left, const void *right) {
+  const gs_duty_t *x = left, *y = right;
+  if (x->called_us != y->called_us) return x->called_us < y->called_us ? 1 : -1;
+  double a = gain_us(x->row), b = gain_us(y->row);
+  return a != b ? (a < b ? 1 : -1) : x->row->line - y->row->line;
+}
+
+static void add_calls(gs_duty_t *duties, const gs_table_t *table, const gs_calls_t *calls) {
+  uint64_t *most = calloc((size_t)gs_table_rows(table) + 1, sizeof *most);
+  for (const gs_shape_t *shape = calls->calls; most && shape; shape = shape->hh.next) {
+    const gs_row_t *row = gs_table_find(table, &shape->gemm);
+    if (!row) continue;
+    long at = row - gs_table_row(table, 0);
+    uint64_t count = gs_call_count(shape);
+    duties[at].called_us += (double)count * (double)row->library_us;
+    if (count > most[at]) most[at] = count, duties[at].batch = shape->gemm.batch;
+  }
+  free(most);
+}
+
+gs_duty_t *gs_duties(const gs_table_t *table, const gs_calls_t *calls) {
+  int rows = gs_table_rows(table);
+  gs_duty_t *duties = calloc((size_t)rows + 1, sizeof *duties);
+  if (!duties) return NULL;
+  for (int i = 0; i < rows; i++) duties[i] = (gs_duty_t){.row = gs_table_row(table, i), .batch = BATCH};
+  if (calls) add_calls(duties, table, calls);
+  qsort(duties, (size_t)rows, sizeof *duties, by_value);
+  return duties;
+}
+
+/* The row's product at one n, packed, as frameworks call it. */
+static gs_gemm_t product_of(const gs_duty_t *duty, int64_t n) {
+  const gs_key_t *key = &duty->row->key;
+  bool batched = key->batch_kind == GS_BATCH_STRIDED;
+  gs_gemm_t g = {.entry = batched                                ? GS_ENTRY_GEMM_STRIDED_BATCHED_EX
+                          : key->epilogue == GS_EPILOGUE_DEFAULT ? GS_ENTRY_GEMM_EX
+                                                                 : GS_ENTRY_LT_MATMUL,
+                 .transa = key->transa,
+                 .transb = key->transb,
+                 .a_type = key->ab_type,
+                 .b_type = key->ab_type,
+                 .c_type = key->d_type,
+                 .d_type = key->d_type,
+                 .compute = key->compute,
+                 .epilogue = key->epilogue,
+                 .batch_kind = key->batch_kind,
+                 .align = 16,
+                 .batch = batched ? duty->batch : 1,
+                 .m = key->m,
+                 .n = n,
+                 .k = key->k,
+                 .lda = key->transa == GS_OP_N ? key->m : key->k,
+                 .ldb = key->transb == GS_OP_N ? key->k : n,
+                 .ldc = key->m,
+                 .ldd = key->m};
+  if (batched) {
+    g.stride_a = g.m * g.k, g.stride_b = g.k * g.n;
+    g.stride_c = g.stride_d = g.m * g.n;
+  }
+  return g;
+}
+
+gs_requalified_t gs_requalify(gs_bench_t *bench, const gs_duty_t *duty, const gs_tune_options_t *options) {
+  const gs_row_t *row = duty->row;
+  gs_tune_options_t own = *options;
+  const int64_t wanted[] = {row->n_lo, row->n_hi, (int64_t)sqrt((double)row->n_lo * row->n_hi)};
+  gs_requalified_t worst = {.points = 0};
+  own.row = row->by_library ? NULL : row;
+  for (int i = 0; i < (row->by_library ? 1 : 3); i++) {
+    if ((i > 0 && wanted[i] == wanted[0]) || (i > 1 && wanted[i] == wanted[1])) continue;
+    gs_gemm_t g = product_of(duty, wanted[i]);
+    gs_tuned_t tuned = gs_tune(bench, &g, &own);
+    bool first = worst.points++ == 0;
+    if (first || tuned.verdict != GS_TUNE_WIN || tuned.ratio.value < worst.tuned.ratio.value)
+      worst.tuned = tuned;
+    if (tuned.verdict != GS_TUNE_WIN) break;
+  }
+  if (!row->by_library) worst.tuned.row.n_lo = row->n_lo, worst.tuned.row.n_hi = row->n_hi;
+  return worst;
+}
