@@ -47,7 +47,7 @@ HOOK_OBJS := $(call OBJ_OF,$(FLOOR_4))
 # Calls come with cold caches, where the length of the code counts: as one unit the library takes a fifth less
 # time there. Files whose assembler names symbols cannot take part; the tools link the ordinary code.
 LTO := $(if $(SANITIZE),,-flto=auto)
-$(filter-out %/real.o %/device.o %/builtin.o,$(call OBJ_OF,$(FLOOR_0) $(FLOOR_1) $(FLOOR_2) $(FLOOR_3) $(FLOOR_4))): \
+$(filter-out %/real.o %/device.o %/builtin.o %/preload.o,$(call OBJ_OF,$(FLOOR_0) $(FLOOR_1) $(FLOOR_2) $(FLOOR_3) $(FLOOR_4))): \
   CFLAGS += $(if $(LTO),$(LTO) -ffat-lto-objects)
 
 ## all: the libraries, the command line and the kernels (the default)
@@ -68,10 +68,10 @@ $(LIBGS): $(GS_OBJS)
 	rm -f $@
 	$(AR) rcs $@ $^
 
-# The exports are the hooked functions of real.def and what libgemmshim-handles.so asks, and nothing else.
+# The exports are the hooked functions of real.def, dlclose, and what libgemmshim-handles.so asks; nothing else.
 $(BUILD)/exports.map: src/real.def Makefile
 	@mkdir -p $(@D)
-	(echo '{ global: gemmshim_lookup;'; echo '#include "$<"' | \
+	(echo '{ global: gemmshim_lookup; dlclose;'; echo '#include "$<"' | \
 	  $(CC) -E -P -x c -I. -D'GS_HOOKED(name)=name;' -D'GS_ASKED(name)=' - ; echo 'local: *; };') > $@
 
 # glibc 2.34 moved libdl and libpthread into libc; naming them keeps older systems able to load this.

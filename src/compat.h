@@ -18,7 +18,9 @@
 #endif
 #ifdef GS_OLD_VERSION
 __asm__(".symver dlopen,dlopen@" GS_OLD_VERSION);
+#ifndef GS_DEFINES_DLCLOSE
 __asm__(".symver dlclose,dlclose@" GS_OLD_VERSION);
+#endif
 #ifndef GS_DEFINES_DLSYM
 __asm__(".symver dlsym,dlsym@" GS_OLD_VERSION);
 #endif

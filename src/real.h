@@ -58,6 +58,9 @@ typedef struct {
  * address's first call; the result lives for ever. */
 const gs_real_t *gs_real_of(const void *return_address);
 
+/* After objects were unloaded: where they lay, others may come to lie that link another cuBLAS. */
+void gs_real_forget_callers(void);
+
 /* The library of that index, which must have been found. */
 const gs_real_t *gs_real_at(int index);
 

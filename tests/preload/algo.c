@@ -30,7 +30,8 @@ static void on_device(simple_t *s) {
   MUST(cuMemcpyHtoD((CUdeviceptr)device, scalars, sizeof scalars));
   MUST(cublasSetPointerMode(s->handle, CUBLAS_POINTER_MODE_DEVICE));
   MUST(cublasGemmEx(s->handle, CUBLAS_OP_T, CUBLAS_OP_N, 128, s->n, 128, device, s->a, CUDA_R_16F, 128, s->b,
-                    CUDA_R_16F, 128, device + 1, s->c, CUDA_R_16F, 128, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT));
+                    CUDA_R_16F, 128, device + 1, s->c, CUDA_R_16F, 128, CUBLAS_COMPUTE_32F,
+                    CUBLAS_GEMM_DEFAULT));
   MUST(cublasSetPointerMode(s->handle, CUBLAS_POINTER_MODE_HOST));
   device_free(device);
 }

@@ -3,9 +3,11 @@
  *   threads   one handle used from several threads in turn
  *   reset     calls, cudaDeviceReset, calls again, a few times
  *   contexts  contexts made, used and destroyed, one after another
+ *   exact     on every kind of stream; the launch is on the stream that the handle holds
  *   streams   a new stream and workspace for the handle before each call */
 #include "client.h"
 
+#include <dlfcn.h>
 #include <pthread.h>
 #include <string.h>
 
@@ -105,14 +107,28 @@ static int streams(void) {
   return !simple_right(&s) + (first != last);
 }
 
+/* Also a handle that was never given a stream: the legacy one. */
+static int exact(void) {
+  CUstream streams[] = {NULL, CU_STREAM_LEGACY, CU_STREAM_PER_THREAD, NULL};
+  simple_t s = simple_open(8);
+  sim_launch_t launch;
+  void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+  sim_last_launch_t *last = driver ? (sim_last_launch_t *)dlsym(driver, "sim_last_launch") : NULL;
+  must(!last, "finding the stand-in driver");
+  MUST(cuStreamCreate(&streams[3], CU_STREAM_NON_BLOCKING));
+  int wrong = wrong_calls(&s) + !(last(&launch) && launch.stream == NULL);
+  for (int i = 0; i < 4; i++) {
+    MUST(cublasSetStream(s.handle, (cudaStream_t)streams[i]));
+    wrong += wrong_calls(&s) + !(last(&launch) && launch.stream == streams[i]);
+  }
+  return wrong;
+}
+
 static const struct {
   const char *name;
   int (*run)(void);
-} modes[] = {{"devices", devices},
-             {"threads", threads},
-             {"reset", reset},
-             {"contexts", contexts},
-             {"streams", streams}};
+} modes[] = {{"devices", devices},   {"threads", threads}, {"reset", reset},
+             {"contexts", contexts}, {"streams", streams}, {"exact", exact}};
 
 int main(int argc, char **argv) {
   if (argc != 2) return 2;

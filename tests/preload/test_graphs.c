@@ -71,6 +71,11 @@ Test(graphs, S8_no_memory_left) {
   expect(&r, 102, 102 - refused);
 }
 
+Test(graphs, S1_the_handles_very_stream) {
+  run_t r = RUN(WITH(.table = table), "places", "exact");
+  expect(&r, 15, 15);
+}
+
 Test(graphs, S4_each_device_in_turn) {
   const char *const tables[] = {table, split};
   for (int i = 0; i < 2; i++) {

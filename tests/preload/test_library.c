@@ -23,7 +23,8 @@ static const char *table_of(const char *algo, int splits, const char *cublas) {
            "format: 1\ngpu: " SIM_GPU_NAME "\narch: sm_90\nsms: 132\ncublas: %s\nmethod: fixture\n"
            "date: 2026-11-29\n"
            "T\tN\t128\t128\tf16\tf16\t32f\tdefault\tsingle\t1\t16\t%s\t%d\t1\t5\t10\t0\t0\n"
-           "T\tN\t128\t128\tf16\tf16\t32f\tdefault\tsingle\t40\t40\tmma_f16_f16_tn_64x64x64_s4_w4\t2\t1\t5\t10\t0\t0\n"
+           "T\tN\t128\t128\tf16\tf16\t32f\tdefault\tsingle\t40\t40\tmma_f16_f16_tn_64x64x64_s4_"
+           "w4\t2\t1\t5\t10\t0\t0\n"
            "T\tN\t64\t64\tf16\tf16\t32f\tbias\tsingle\t1\t64\t%s\t%d\t1\t5\t10\t0\t0\n"
            "T\tN\t64\t64\tf16\tf16\t32f\tdefault\tstrided\t1\t64\t%s\t%d\t1\t5\t10\t0\t0\n",
            cublas, algo, splits, algo, splits, algo, splits);
@@ -45,7 +46,8 @@ Test(library, a_row_serves_gemm_ex_by_the_algorithm_it_names) {
 }
 
 Test(library, the_log_names_the_algorithm) {
-  run_t r = RUN(WITH(.table = table_of(ALGO, 1, "13.1.0"), .environment = {"GEMMSHIM_LOG=2"}), "algo", "plain");
+  run_t r =
+      RUN(WITH(.table = table_of(ALGO, 1, "13.1.0"), .environment = {"GEMMSHIM_LOG=2"}), "algo", "plain");
   cr_expect_eq(run_lines(r.err, "algorithm " ALGO), 4, "%s", r.err);
   run_free(&r);
 }
@@ -69,7 +71,8 @@ Test(library, its_workspace_counts_against_the_bound) {
 
 Test(library, scalars_on_the_device_and_captures_are_served) {
   run_t device = RUN(WITH(.table = table_of(ALGO, 1, "13.1.0")), "algo", "device");
-  run_t captured = RUN(WITH(.table = table_of("lt_3_t19_s0_r2_z0_c0_i0_h0", 4, "13.1.0")), "algo", "captured");
+  run_t captured =
+      RUN(WITH(.table = table_of("lt_3_t19_s0_r2_z0_c0_i0_h0", 4, "13.1.0")), "algo", "captured");
   cr_expect_eq(device.status, 0, "%s", device.err);
   cr_expect_eq(RUN_SERVED(&device), 6);
   cr_expect_eq(captured.status, 0, "%s", captured.err);
@@ -103,8 +106,8 @@ Test(library, an_algorithm_that_the_library_refuses_is_forwarded) {
 }
 
 Test(library, a_failing_call_is_forwarded_and_its_row_retired) {
-  run_t r = RUN(WITH(.table = table_of(ALGO, 1, "13.1.0"), .environment = {"SIM_FAIL=cublasLtMatmul:*=15"}), "algo",
-                "plain");
+  run_t r = RUN(WITH(.table = table_of(ALGO, 1, "13.1.0"), .environment = {"SIM_FAIL=cublasLtMatmul:*=15"}),
+                "algo", "plain");
   cr_expect_eq(r.status, 0, "%s", r.err);
   cr_expect_eq(run_count(&r, RUN_ANY, GS_REASON_LAUNCH_FAILED, RUN_ANY), 4);
   cr_expect_eq(run_lines(r.err, "the row is retired"), 1, "%s", r.err);

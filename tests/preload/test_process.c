@@ -118,6 +118,27 @@ Test(process, L7_no_cuda_at_all) {
   run_free(&r);
 }
 
+Test(process, L8_deep_binding_and_namespaces_are_told) {
+  static const char *const ways[] = {"-d", "-n"};
+  for (int i = 0; i < 2; i++) {
+    run_t r = RUN(WITH(.table = table, .environment = {"GEMMSHIM_LOG=1"}), "host", ways[i], PLUGIN("13") "4");
+    cr_expect_eq(run_lines(r.err, "cuBLAS is mapped, 0 calls seen"), 1, "%s: %s", ways[i], r.err);
+    expect(&r, 0, 0);
+  }
+}
+
+Test(process, S6_unloaded_and_loaded_again) {
+  run_t r = RUN(WITH(.table = table), "host", "-u", PLUGIN("13") "4", PLUGIN("13") "3");
+  expect(&r, 14, 14);
+}
+
+/* The second object comes to lie where the first one was, and links another major. */
+Test(process, S6_another_object_at_the_same_address) {
+  run_t r = RUN(WITH(.table = table), "host", "-u", PLUGIN("13") "4", PLUGIN("12") "3");
+  cr_expect_eq(run_count(&r, RUN_ANY, GS_REASON_UNPROVEN, RUN_ANY), 6, "major 12: the table is of 13");
+  expect(&r, 14, 8);
+}
+
 Test(process, L9_nothing_is_printed_to_stdout) {
   run_t bare = RUN(WITH(.bare = true), "plain", "3");
   run_t r = RUN(WITH(.table = table, .environment = {"GEMMSHIM_LOG=2"}), "plain", "3");

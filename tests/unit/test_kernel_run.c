@@ -234,7 +234,7 @@ static const struct {
     {{"addresses of 8 bytes", 12, 4, 4, 4, 4, 1, 1, 1, E(DEFAULT), 1, 0, false, 0}, {0, 1, 1}},
 };
 
-Test(kernel_run, computes_every_layout, .timeout = 600) {
+Test(kernel_run, C5_C6_computes_every_layout, .timeout = 600) {
   for (int i = 0; i < gs_shipped_count(); ++i) {
     gs_kernel_t k = gs_shipped_at(i);
     if (k.ab_type != GS_TYPE_F16 || k.d_type != GS_TYPE_F16) continue;
@@ -258,7 +258,8 @@ static const case_t arguments[] = {
     {"odd leading dimension of C and D", 45, 33, 64, 0, 0, 1, 1, 2, E(RELU_BIAS), 2, -1, false, 1},
 };
 
-Test(kernel_run, computes_every_type_and_argument, .timeout = 600) {
+/* Blocks run to their end one after another, from the first on and from the last on (S7). */
+Test(kernel_run, S7_C5_computes_every_type_and_argument, .timeout = 600) {
   const int cases = sizeof arguments / sizeof *arguments;
   for (int i = 0; i < gs_shipped_count(); ++i) {
     gs_kernel_t k = gs_shipped_at(i);
@@ -267,7 +268,7 @@ Test(kernel_run, computes_every_type_and_argument, .timeout = 600) {
 }
 
 /* Every split of k that a cluster can make, in kernels whose warps share k already. */
-Test(kernel_run, clusters_add_up, .timeout = 600) {
+Test(kernel_run, S7_clusters_add_up, .timeout = 600) {
   for (int i = 0, direct = 0; i < gs_shipped_count(); ++i) {
     gs_kernel_t k = gs_shipped_at(i);
     if (k.family != GS_FAMILY_DIRECT || k.ab_type != GS_TYPE_BF16 || k.d_type != GS_TYPE_F32) continue;
@@ -283,11 +284,87 @@ static const case_t unaligned[] = {
     {"odd addresses, gelu", 70, 70, 100, 5, 3, 1, 1, 4, E(GELU), 0.125f, 0, false, 0},
 };
 
-Test(kernel_run, computes_from_any_address, .timeout = 600) {
+Test(kernel_run, C6_computes_from_any_address, .timeout = 600) {
   for (int i = 0; i < gs_shipped_count(); ++i) {
     gs_kernel_t k = gs_shipped_at(i);
     for (size_t n = 0; n < sizeof unaligned / sizeof *unaligned; ++n)
       if (k.align == 2) check(&k, &unaligned[n]);
+  }
+}
+
+typedef float value_t(int row, int l); /* of A's row, or of B's column */
+
+enum { SPECIAL_M = 37, SPECIAL_N = 21, SPECIAL_K = 150, SPECIAL_LD = 152 };
+
+/* D[i, j] in half, of A[i, l] and B[l, j]; k is TN. */
+static void run_values(const gs_kernel_t *k, value_t *a, value_t *b, double d[SPECIAL_N][SPECIAL_M]) {
+  static _Alignas(64) unsigned short x[SPECIAL_LD * SPECIAL_M], y[SPECIAL_LD * SPECIAL_N];
+  static _Alignas(64) unsigned short z[SPECIAL_N * (SPECIAL_M + 3)];
+  gs_gemm_t g = {.batch = 1,
+                 .m = SPECIAL_M,
+                 .n = SPECIAL_N,
+                 .k = SPECIAL_K,
+                 .lda = SPECIAL_LD,
+                 .ldb = SPECIAL_LD,
+                 .ldc = SPECIAL_M + 3,
+                 .ldd = SPECIAL_M + 3};
+  memset(x, 0xff, sizeof x), memset(y, 0xff, sizeof y); /* what is no element is NaN */
+  for (int l = 0; l < SPECIAL_K; ++l) {
+    for (int i = 0; i < SPECIAL_M; ++i) x[i * SPECIAL_LD + l] = (unsigned short)narrow(GS_TYPE_F16, a(i, l));
+    for (int j = 0; j < SPECIAL_N; ++j) y[j * SPECIAL_LD + l] = (unsigned short)narrow(GS_TYPE_F16, b(j, l));
+  }
+  gs_params_t p = {.a = x, .b = y, .d = z, .alpha = 1};
+  gs_kernel_params(&g, 1, 1, &p);
+  gs_launch_t launch = gs_kernel_launch(k, &g, 1);
+  gs_range_t ranges[] = {{x, sizeof x - 4, false}, {y, sizeof y - 4, false}, {z, sizeof z, true}};
+  cr_assert_null(gs_emulate(k, &launch, &p, &(gs_emulation_t){ranges, 3, .late = true}));
+  for (int j = 0; j < SPECIAL_N; ++j)
+    for (int i = 0; i < SPECIAL_M; ++i)
+      d[j][i] = widen(GS_TYPE_F16, (const unsigned char *)&z[j * (SPECIAL_M + 3) + i]);
+}
+
+static bool is_half_tn(const gs_kernel_t *k) {
+  return k->ab_type == GS_TYPE_F16 && k->d_type == GS_TYPE_F16 && k->transa == GS_OP_T &&
+         k->transb == GS_OP_N;
+}
+
+static float infinite_in_row_5(int row, int l) {
+  return row == 5 && l == SPECIAL_K - 1 ? INFINITY : 1;
+}
+static float nan_in_column_7(int column, int l) {
+  return column == 7 && l == 3 ? NAN : 1;
+}
+
+Test(kernel_run, C4_nan_and_infinity_go_where_they_belong, .timeout = 600) {
+  double d[SPECIAL_N][SPECIAL_M];
+  for (int n = 0; n < gs_shipped_count(); ++n) {
+    gs_kernel_t k = gs_shipped_at(n);
+    if (!is_half_tn(&k)) continue;
+    run_values(&k, infinite_in_row_5, nan_in_column_7, d);
+    for (int j = 0; j < SPECIAL_N; ++j)
+      for (int i = 0; i < SPECIAL_M; ++i)
+        cr_assert(j == 7 ? isnan(d[j][i]) : d[j][i] == (i == 5 ? INFINITY : SPECIAL_K),
+                  "kernel %d: D[%d, %d] is %g", n, i, j, d[j][i]);
+  }
+}
+
+static float large(int row, int l) {
+  return (void)row, (void)l, 256;
+}
+static float large_both_ways(int column, int l) {
+  return l < SPECIAL_K / 2 ? 256 : l == SPECIAL_K - 1 ? (float)column / 4 - 256 : -256;
+}
+
+/* Sums on the way reach 75 * 256 * 256: in half they would be infinite. */
+Test(kernel_run, C14_sums_beyond_half_precision_stay_finite, .timeout = 600) {
+  double d[SPECIAL_N][SPECIAL_M];
+  for (int n = 0; n < gs_shipped_count(); ++n) {
+    gs_kernel_t k = gs_shipped_at(n);
+    if (!is_half_tn(&k)) continue;
+    run_values(&k, large, large_both_ways, d);
+    for (int j = 0; j < SPECIAL_N; ++j)
+      for (int i = 0; i < SPECIAL_M; ++i)
+        cr_assert_eq(d[j][i], 64 * j, "kernel %d: D[%d, %d] is %g", n, i, j, d[j][i]);
   }
 }
 
