@@ -170,6 +170,12 @@ asan ubsan tsan:
 check: all check-sass
 	tests/check.sh $(BUILD)
 
+## traps: write tests/TRAPS.md anew: which test holds which trap
+.PHONY: traps
+traps:
+	@mkdir -p $(BUILD)
+	tests/traps.sh > $(BUILD)/TRAPS.md && cp $(BUILD)/TRAPS.md tests/TRAPS.md
+
 ## bench-overhead: ns that a forwarded and a served call cost above a direct one
 .PHONY: bench-overhead
 bench-overhead: all sim $(OVERHEAD)

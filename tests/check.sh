@@ -71,6 +71,15 @@ old_glibc() {
     done
 }
 
+# The loader would take a file with cuBLAS's SONAME for cuBLAS, which has private symbols that ours lacks.
+sonames() {
+  for file in "$SHIM" "$HANDLES"; do
+    readelf -d "$file" | grep -q "SONAME.*\[$(basename "$file")\]" || readelf -d "$file" | grep SONAME
+  done
+}
+
+traps() { tests/traps.sh 2>&1 | diff tests/TRAPS.md - | sed -n 's/^[<>] //p' | head -4; }
+
 shipped_size() {
   bytes=$(du -cb build/kernels/mma_*.fatbin build/kernels/direct_*.fatbin 2>/dev/null | tail -1 | cut -f1)
   [ "${bytes:-0}" -gt 0 ] && [ "$bytes" -le 16777216 ] || echo "the kernels take ${bytes:-no} bytes of at most 16 MiB"
@@ -101,9 +110,11 @@ check "sources follow .clang-format" formatted
 check "no file is longer than 500 lines" short_files
 check "files of src/ include only their own floor and lower ones" floors
 check "the environment is read in one place" one_getenv
-check "the libraries export what they hook and nothing else" exports
-check "the libraries need libc, libdl and libpthread alone" needed
-check "the libraries need nothing newer than glibc 2.28" old_glibc
+check "the libraries export what they hook and nothing else" exports # L1
+check "the libraries need libc, libdl and libpthread alone" needed # L7
+check "the libraries need nothing newer than glibc 2.28" old_glibc # L13
+check "the libraries have names of their own" sonames # L10
+check "each trap has its tests, and TRAPS.md names them (make traps)" traps
 check "the shipped kernels are within 16 MiB" shipped_size
 check "README's options are those of the code" readme_options
 check "README's commands and targets exist" readme_commands

@@ -112,7 +112,7 @@ Test(doctor, cuBLAS_behind_a_library_of_the_program) {
   finding(doctor(WELL, "-- ./a", 0), "program", "libl.so is linked with ");
 }
 
-Test(doctor, look_ups_by_handle_are_told) {
+Test(doctor, L6_look_ups_by_handle_are_told) {
   STATUS(sh("echo '#include <dlfcn.h>\nint main(void) { return !dlopen(\"libcublas.so.13\", RTLD_NOW); }' > "
             "a.c; cc -o a "
             "a.c -ldl"),
@@ -121,7 +121,7 @@ Test(doctor, look_ups_by_handle_are_told) {
   cr_assert_str_eq(state(root, "program", "opens cuBLAS at run time"), "note");
 }
 
-Test(doctor, static_cublas_is_out_of_reach) {
+Test(doctor, L8_static_cublas_is_out_of_reach) {
   STATUS(sh("echo 'int cublasGemmEx(void) { return 0; } int main(void) { return cublasGemmEx(); }' > a.c; cc "
             "-o a a.c"),
          0);
@@ -196,7 +196,7 @@ static result_t doctor_of_lookup(const char *preload) {
             preload);
 }
 
-Test(doctor, a_process_that_looks_cublas_up) {
+Test(doctor, L6_a_process_that_looks_cublas_up) {
   make_hold();
   result_t without = doctor_of_lookup("$SHIM"), with = doctor_of_lookup("$SHIM:" GS_BUILD "/" GS_HANDLES);
   STATUS(without, GS_EXIT_FALSE);

@@ -206,7 +206,7 @@ Test(report, without_gnuplot_the_report_stays) {
   cr_assert(!exists("a.png"));
 }
 
-Test(report, outputs_never_follow_links_or_replace_what_is_no_file) {
+Test(report, T5_outputs_never_follow_links_or_replace_what_is_no_file) {
   histogram_t h = sample();
   histogram_write(&h, "a.gshist");
   write_file("precious", "precious", 8);

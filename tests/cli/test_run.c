@@ -165,7 +165,7 @@ Test(run, handles_come_after_the_library) {
   cr_assert(!exists("ran"));
 }
 
-Test(run, look_ups_by_handle_are_seen_where_asked) {
+Test(run, L6_look_ups_by_handle_are_seen_where_asked) {
   result_t r = sh("LD_LIBRARY_PATH=$SIM $G run -o a.calls -- " GS_BUILD "/tests/preload/lookup gemm:13:3");
   HAS(r.err, "try gemmshim run --handles");
   r = sh("LD_LIBRARY_PATH=$SIM $G run --handles -o a.calls -- " GS_BUILD "/tests/preload/lookup gemm:13:3");
@@ -229,7 +229,7 @@ Test(run, switched_off_says_so) {
   HAS(r.err, "0 calls seen");
 }
 
-Test(run, children_are_counted_too) {
+Test(run, L9_children_are_counted_too) {
   result_t r = sh("LD_LIBRARY_PATH=$SIM $G run -o two.calls -- sh -c '$DEMO & $DEMO; wait'");
   STATUS(r, 0);
   HAS(r.err, "26 products of 7 shapes");

@@ -75,10 +75,10 @@ step kernels 60 "$CLI" kernels
 step verify 240 "$CLI" verify ${CUBLAS_FILE:+--cublas "$CUBLAS_FILE"}
 step torch 240 bash -c torch_program
 step overhead 120 bash -c overhead
-step memcheck 150 bash -c 'sanitize memcheck "*"'
-step initcheck 150 bash -c 'sanitize initcheck "*"'
-step synccheck 150 bash -c 'sanitize synccheck "*"'
-step racecheck 250 bash -c 'sanitize racecheck "*_f16_f16_*"'
+step memcheck 150 bash -c 'sanitize memcheck "*"' # S9 C5
+step initcheck 150 bash -c 'sanitize initcheck "*"' # S9
+step synccheck 150 bash -c 'sanitize synccheck "*"' # S9
+step racecheck 250 bash -c 'sanitize racecheck "*_f16_f16_*"' # S9
 
 echo "1..$count"
 echo

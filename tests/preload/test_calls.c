@@ -90,7 +90,7 @@ Test(calls, every_entry_and_its_twin_arrives_as_sent) {
   run_free(&r);
 }
 
-Test(calls, C15_errors_and_answers_are_cublas_own) {
+Test(calls, C3_C15_errors_and_answers_are_cublas_own) {
   run_t bare = RUN(WITH(.bare = true), "errors");
   run_t r = RUN(WITH(.table = table), "errors");
   cr_expect_eq(r.status, 0, "%s", r.err);
@@ -194,7 +194,7 @@ Test(calls, C9_second_explicit_algorithm_means_autotuning) {
   "T\tN\t128\t128\tf16\tf16\t32f\tdefault\tsingle\t1\t64\tmma_f16_f16_tn_64x64x64_s4_"                       \
   "w4\t1\t1\t8\t10\t0\t0\n"
 
-Test(calls, S2_captured_calls_replay) {
+Test(calls, S2_C2_captured_calls_replay) {
   static const char *const modes[] = {"global", "thread_local", "relaxed"};
   char simple[256];
   file_write(folder, "simple.table", TABLE_HEADER(SIM_GPU_NAME, "13.1.0") SIMPLE_ROW, simple);

@@ -94,7 +94,7 @@ static size_t between_batches(const gs_trial_t *t) {
   return t->d + 2 * (size_t)t->gemm.stride_d - 1;
 }
 
-Test(cases, writes_outside_d_are_seen) {
+Test(cases, C5_writes_outside_d_are_seen) {
   expect_seen("tails", before_d, "a write before D");
   expect_seen("tails", in_gap, "a write into the gap below a column");
   expect_seen("tails", after_d, "a write after D");
@@ -123,7 +123,7 @@ Test(cases, an_unwritten_or_wrong_element_is_seen) {
   drop(&made);
 }
 
-Test(cases, what_is_not_to_be_read_is_nan) {
+Test(cases, C3_C5_what_is_not_to_be_read_is_nan) {
   gs_done_t made = done(case_named("device_alpha_0"), GS_TYPE_F16, GS_TYPE_F16, GS_OP_N, GS_OP_N);
   cr_assert(isnan(gs_element_load(GS_TYPE_F16, made.trial.image + made.trial.a, 0)));
   drop(&made);

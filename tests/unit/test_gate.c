@@ -159,7 +159,7 @@ static const char *with_element(gs_type_t type, double element, double reference
   return gs_gate_fault(&gate, GS_GATE_ROUNDING, type, 16, -1);
 }
 
-Test(gate, nan_and_infinity_only_where_they_belong) {
+Test(gate, C4_nan_and_infinity_only_where_they_belong) {
   const gs_type_t types[] = {GS_TYPE_F16, GS_TYPE_BF16, GS_TYPE_F32};
   for (int t = 0; t < 3; t++) {
     cr_assert_null(with_element(types[t], 3, 3));

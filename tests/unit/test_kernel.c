@@ -122,7 +122,7 @@ static gs_gemm_t plain_call(void) {
                      .ldd = 100};
 }
 
-Test(kernel, supports_says_why_not) {
+Test(kernel, C6_C8_supports_says_why_not) {
   gs_kernel_t k = kernel_of("mma_f16_f16_tn_64x64x64_s4_w4");
   gs_kernel_t v2 = kernel_of("mma_f16_f16_tn_64x64x32_s3_w4_v2"),
               out32 = kernel_of("mma_f16_f32_tn_64x64x64_s4_w4");

@@ -125,7 +125,7 @@ Test(table, the_header_prints_as_it_was_read) {
   gs_table_free(second);
 }
 
-Test(table, faulty_rows_are_refused_by_line_and_others_stay) {
+Test(table, T2_faulty_rows_are_refused_by_line_and_others_stay) {
   static const struct {
     const char *row, *words;
   } cases[] = {
@@ -177,7 +177,7 @@ Test(table, faulty_rows_are_refused_by_line_and_others_stay) {
   }
 }
 
-Test(table, a_faulty_header_refuses_the_file) {
+Test(table, T2_a_faulty_header_refuses_the_file) {
   static const struct {
     const char *text, *words;
   } cases[] = {
@@ -197,14 +197,14 @@ Test(table, a_faulty_header_refuses_the_file) {
   }
 }
 
-Test(table, binary_text_is_refused) {
+Test(table, T2_binary_text_is_refused) {
   gs_table_t *table;
   const char text[] = "format: 1\ngpu: \0 odd\n";
   cr_assert_eq(gs_table_parse(text, sizeof text - 1, "t.table", say, NULL, &table), GS_SYNTAX);
   cr_assert_null(table);
 }
 
-Test(table, a_flood_of_faults_refuses_the_file) {
+Test(table, T2_a_flood_of_faults_refuses_the_file) {
   char *text = calloc(1, 100000);
   strcpy(text, HEADER);
   for (int i = 0; i < 1000; i++) strcat(text, "T\tN\n");
@@ -223,7 +223,7 @@ Test(table, comments_blank_lines_crlf_and_a_missing_last_newline_are_fine) {
   gs_table_free(table);
 }
 
-Test(table, a_row_is_proven_by_build_or_by_margin) {
+Test(table, T1_a_row_is_proven_by_build_or_by_margin) {
   gs_table_t *table = parse(HEADER ROW("1\t1") "T\tN\t64\t64\tf16\tf16\t32f\tdefault\tsingle\t1\t1\t" ID
                                                "\t1\t1\t5\t5.2\t0\t0\n",
                             GS_OK);
@@ -242,7 +242,7 @@ Test(table, a_row_is_proven_by_build_or_by_margin) {
   gs_table_free(table);
 }
 
-Test(table, what_is_not_a_file_is_refused_with_its_name) {
+Test(table, T2_what_is_not_a_file_is_refused_with_its_name) {
   gs_table_t *table;
   char fifo[64];
   snprintf(fifo, sizeof fifo, "/tmp/gs-table-fifo.%ld", (long)getpid());

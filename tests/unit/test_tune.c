@@ -173,7 +173,7 @@ static int rows_in_file(void) {
   return rows;
 }
 
-Test(tune, every_settled_row_is_in_the_file_at_once) {
+Test(tune, T3_every_settled_row_is_in_the_file_at_once) {
   gs_draft_t draft;
   cr_assert(gs_draft_open(&draft, file, &header));
   settle(&draft, 64, 8, 0);
@@ -210,7 +210,7 @@ Test(tune, a_table_of_another_machine_is_left_alone) {
   cr_assert_not(gs_draft_open(&draft, file, &header));
 }
 
-Test(tune, two_tuners_do_not_share_a_table) {
+Test(tune, T3_two_tuners_do_not_share_a_table) {
   gs_draft_t draft, second;
   cr_assert(gs_draft_open(&draft, file, &header));
   cr_assert_not(gs_draft_open(&second, file, &header));
