@@ -7,13 +7,17 @@ PRELOAD_CFLAGS  = -std=gnu11 $(OPT) -g -Wall -Wextra -Werror $(SAN_FLAGS) -MMD -
 PRELOAD_FIRST  := $(if $(SANITIZE),$(foreach s,$(filter address thread,$(SANITIZE)),$(shell $(CC) -print-file-name=lib$(patsubst address,asan,$(patsubst thread,tsan,$(s))).so):))
 TOOLKIT_LIBS   := $(firstword $(wildcard $(CUDA_HOME)/lib64/libcublas.so.1[0-9] $(CUDA_HOME)/lib/libcublas.so.1[0-9]))
 
+# The real ones, without a GPU: the toolkit's, and what `make majors` fetched. NULL_HANDLE of each links it.
+REAL_LIBS    := $(TOOLKIT_LIBS) $(wildcard $(BUILD)/cublas/*/libcublas.so.1[0-9])
+REAL_CLIENTS := $(foreach l,$(REAL_LIBS),null_handle-$(subst .,,$(suffix $(l))))
+
 # Programs that link a stand-in in the ordinary way: NAME with cuBLAS 13, NAME-12 with 12.
 PRELOAD_LINKED := plain forker threads entries nested serve special lt errors graph captures contexts shapes algo graphs \
                    places
 PRELOAD_LINKED += probe
 PRELOAD_OLD    := plain-12 lt-12
 PRELOAD_CLIENTS := $(PRELOAD_LINKED) $(PRELOAD_OLD) weak host plugin-12.so plugin-13.so extension.so libstub.so \
-                   plugin-stub.so $(if $(TOOLKIT_LIBS),null_handle) lookup scopes scope-local.so handles-O0.so \
+                   plugin-stub.so $(REAL_CLIENTS) lookup scopes scope-local.so handles-O0.so \
                    hooker-chains.so hooker-skips.so
 PRELOAD_TESTS  := $(wildcard tests/preload/test_*.c)
 
@@ -34,9 +38,9 @@ $(PRELOAD_DIR)/weak: $(PRELOAD_DIR)/weak.o
 	$(CC) $(SAN_FLAGS) -o $@ $^
 $(PRELOAD_DIR)/host: $(PRELOAD_DIR)/host.o
 	$(CC) $(SAN_FLAGS) -o $@ $^ -ldl
-$(PRELOAD_DIR)/null_handle: $(PRELOAD_DIR)/null_handle.o
-	$(CC) $(SAN_FLAGS) -o $@ $^ $(TOOLKIT_LIBS) $(subst libcublas,libcublasLt,$(TOOLKIT_LIBS)) \
-	  -Wl,-rpath,$(dir $(TOOLKIT_LIBS)) -Wl,--allow-shlib-undefined
+$(PRELOAD_DIR)/null_handle-%: $(PRELOAD_DIR)/null_handle.o
+	$(CC) $(SAN_FLAGS) -o $@ $^ $(filter %.$*,$(REAL_LIBS)) $(subst libcublas.,libcublasLt.,$(filter %.$*,$(REAL_LIBS))) \
+	  -Wl,-rpath,$(abspath $(dir $(filter %.$*,$(REAL_LIBS)))) -Wl,--allow-shlib-undefined -ldl
 $(PRELOAD_DIR)/plugin-12.so: $(PRELOAD_DIR)/plugin.o $(CLIENT) $(CUDA12) $(DRIVER)
 	$(CC) $(SAN_FLAGS) -shared -Wl,-soname,$(@F) -o $@ $^ -lm
 $(PRELOAD_DIR)/plugin-13.so: $(PRELOAD_DIR)/plugin.o $(CLIENT) $(CUDA13) $(DRIVER)
@@ -73,6 +77,20 @@ $(PRELOAD_DIR)/run.o $(PRELOAD_TESTS:tests/preload/%.c=$(PRELOAD_DIR)/%.o): PREL
 # What the tests run.
 $(PRELOAD_RUNNER): | $(PRELOAD_CLIENTS:%=$(PRELOAD_DIR)/%) $(BUILD)/libgemmshim.so $(HANDLES) $(SIM_DRIVERS) $(SIM_DEMO) \
     $(BUILD)/tests/overhead/overhead
+
+## majors: fetch cuBLAS 11 and 12 as published for pip (1 GB); the tests then run on them too
+.PHONY: majors test-majors
+majors: $(foreach v,11 12,$(BUILD)/cublas/$(v)/fetched)
+$(BUILD)/cublas/%/fetched:
+	@mkdir -p $(@D)
+	python3 -m pip download --no-deps --only-binary :all: -q -d $(@D) nvidia-cublas-cu$*
+	cd $(@D) && python3 -m zipfile -e nvidia_cublas_cu$**.whl . && mv nvidia/cublas/lib/libcublas*.so.$* . && \
+	  rm -r nvidia nvidia_cublas* && touch fetched
+
+## test-majors: what needs no GPU, on the cuBLAS majors that `make majors` fetched
+test-majors: $(PRELOAD_RUNNER) $(UNIT)
+	@for library in $(abspath $(REAL_LIBS)); do echo "== $$library"; GS_CUBLAS=$$library $(UNIT) --filter 'lt/*' || exit 1; done
+	$(PRELOAD_RUNNER) --filter 'real/*'
 
 ## test-aarch64: the dlsym hook on AArch64 (needs aarch64-linux-gnu-gcc and qemu-aarch64)
 .PHONY: test-aarch64

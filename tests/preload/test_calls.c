@@ -59,7 +59,7 @@ static void teardown(void) {
 
 TestSuite(calls, .init = setup, .fini = teardown, .timeout = 120);
 
-Test(calls, C3_C6_grid_is_served_and_right) {
+Test(calls, C1_C3_C6_grid_is_served_and_right) {
   char grid[256];
   file_write(folder, "grid.table", grid_rows(), grid);
   run_t r = RUN(WITH(.table = grid), "serve");

@@ -264,17 +264,3 @@ Test(process, overhead_measures_what_it_says) {
   cr_expect(forwarded && served > forwarded, "%s", r.out);
   expect(&r, 4 * each, 2 * each);
 }
-
-Test(process, real_cublas_without_a_gpu) {
-  if (access(BUILD "/tests/preload/null_handle", X_OK))
-    cr_skip_test("this machine's CUDA toolkit has no cuBLAS");
-  setup_t toolkit = {.libraries = ""};
-  run_t r = RUN(&toolkit, "null_handle");
-  toolkit.bare = true;
-  run_t bare = RUN(&toolkit, "null_handle");
-  cr_expect(strstr(bare.out, "gemm: 1\n"), "cuBLAS itself says: %s", bare.out);
-  cr_expect_str_eq(r.out, bare.out);
-  cr_expect_eq(r.status, 0, "%s", r.err);
-  run_free(&bare);
-  run_free(&r);
-}
