@@ -19,7 +19,14 @@
  *   T N 4096 4096 f16 f16 32f default single 8 8 lt_66_t20_s36_r0_z1_c4_i0_h12 1 1 5.10 5.92 9.1 15.2
  * split_k is then the algorithm's own and raster is 1. Algorithms are numbered anew in every build: such a row is
  * proven for the build of the header alone, and the library is asked again when the row is first used. Reduction
- * schemes other than NONE and COMPUTE_TYPE, which round partial sums, are refused, as is 16f. */
+ * schemes other than NONE and COMPUTE_TYPE, which round partial sums, are refused, as is 16f.
+ *
+ * Or a kernel that is not shipped, by its id and the first 64 bits of its machine code's SHA-256:
+ *   ... mma_f16_f16_tn_96x64x32_s4_w4-0123456789abcdef ...
+ * The cubin lies beside the table: app.table.d/mma_f16_f16_tn_96x64x32_s4_w4-0123456789abcdef.cubin for app.table.
+ * It must be a regular file (links are followed) of at most 4 MiB that belongs to the user or root, that nobody
+ * else may write, and that has this content; else the row is refused. A table and its folder move together:
+ * gemmshim table copy does it. */
 #ifndef GS_TABLE_H
 #define GS_TABLE_H
 
@@ -39,6 +46,7 @@ typedef struct {
   int32_t n_lo, n_hi;
   bool by_library;    /* algo computes it, else kernel */
   gs_kernel_t kernel; /* zero where by_library */
+  int32_t index;      /* of the kernel, as gs_kernel_at of extras.h; -1 where by_library */
   gs_algo_t algo;
   int16_t split_k, raster;
   float us, library_us;           /* gpu clock */
@@ -89,6 +97,8 @@ bool gs_row_proven(const gs_table_header_t *header, const gs_row_t *row, const i
 
 /* What computes it: a kernel's id, or an algorithm's text. GS_KERNEL_ID_MAX bytes hold it. */
 int gs_row_name(char *buffer, size_t size, const gs_row_t *row);
+/* Whether its kernel lies beside the table. */
+bool gs_row_is_extra(const gs_row_t *row);
 /* GS_REASON_SERVED where the row's kernel or algorithm may serve g, else why not. */
 gs_reason_t gs_row_supports(const gs_row_t *row, const gs_gemm_t *g);
 int gs_row_format(char *buffer, size_t size, const gs_row_t *row); /* no newline; as snprintf */

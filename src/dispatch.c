@@ -72,7 +72,6 @@ static bool add_table(const gs_device_t *device) {
   if (!loaded->rows) return gs_table_free(choice.table), false;
   for (int i = 0; i < rows; i++) {
     const gs_row_t *row = gs_table_row(choice.table, i);
-    loaded->rows[i].shipped = row->by_library ? -1 : gs_shipped_find(&row->kernel);
     loaded->rows[i].skipped = !selected(row);
   }
   loaded->table = choice.table;

@@ -137,7 +137,7 @@ static void retire(const gs_row_t *row, gs_row_state_t *state, const char *why) 
 static gs_reason_t launch_kernel(const gs_call_t *call, const gs_row_t *row, gs_row_state_t *state,
                                  const gs_place_t *place, gs_params_t *p) {
   const gs_gemm_t *g = &call->gemm;
-  CUkernel kernel = gs_device_kernel(state->shipped, place->device);
+  CUkernel kernel = gs_device_kernel(row->index, place->device);
   if (!kernel) return GS_REASON_LOAD_FAILED;
   size_t bytes = gs_kernel_workspace(&row->kernel, g, row->split_k);
   if (bytes) {

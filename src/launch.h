@@ -10,7 +10,6 @@
 
 /* What is known of a table's row beside its text. */
 typedef struct {
-  int shipped;          /* gs_shipped_find of its kernel; -1 where by_library */
   bool skipped;         /* by GEMMSHIM_ONLY or GEMMSHIM_SKIP */
   _Atomic bool retired; /* a launch failed */
 } gs_row_state_t;

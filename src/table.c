@@ -2,14 +2,14 @@
 #include "gs_table.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
+
+#include "extras.h"
+#include "file.h"
 
 #define HASH_FUNCTION(key, length, out) ((out) = gs_key_hash(key, length))
 static unsigned gs_key_hash(const void *key, size_t length);
@@ -52,7 +52,7 @@ static unsigned gs_key_hash(const void *key, size_t length) {
 _Static_assert(sizeof(gs_key_t) == 16, "hashed as two words, without padding");
 
 __attribute__((format(printf, 2, 3))) static void fault(gs_reader_t *reader, const char *format, ...) {
-  char what[256], line[512];
+  char what[448], line[512];
   va_list arguments;
   va_start(arguments, format);
   vsnprintf(what, sizeof what, format, arguments);
@@ -209,6 +209,7 @@ static bool read_algo(gs_reader_t *reader, const char *id, gs_row_t *row) {
   if (!gs_algo_parse(id, &row->algo))
     return fault(reader, "'%.64s' is not a cuBLASLt algorithm as include/gs_algo.h spells it", id), false;
   row->by_library = true;
+  row->index = -1;
   if (!gs_algo_exact(&row->algo))
     return fault(reader, "algorithm %.64s rounds partial sums (r%u); r0 or r2 is wanted", id,
                  row->algo.reduction),
@@ -221,11 +222,24 @@ static bool read_algo(gs_reader_t *reader, const char *id, gs_row_t *row) {
   return false;
 }
 
+/* Shipped, or beside the table. */
+static bool find_kernel(gs_reader_t *reader, const char *id, gs_row_t *row) {
+  char why[384];
+  uint64_t code;
+  if (gs_extra_parse(id, &row->kernel, &code)) {
+    row->index = gs_extra_load(reader->file, &row->kernel, code, why, sizeof why);
+    if (row->index < 0) fault(reader, "%s; run gemmshim tune again", why);
+    return row->index >= 0;
+  }
+  if (!gs_kernel_parse(id, &row->kernel)) return fault(reader, "'%.64s' is not a kernel id", id), false;
+  row->index = gs_shipped_find(&row->kernel);
+  if (row->index < 0) fault(reader, "kernel %.64s is not in this build; run gemmshim tune again", id);
+  return row->index >= 0;
+}
+
 static bool read_kernel(const gs_table_t *table, gs_reader_t *reader, const char *id, gs_row_t *row) {
   if (strncmp(id, "lt_", 3) == 0) return read_algo(reader, id, row);
-  if (!gs_kernel_parse(id, &row->kernel)) return fault(reader, "'%.64s' is not a kernel id", id), false;
-  if (gs_shipped_find(&row->kernel) < 0)
-    return fault(reader, "kernel %.64s is not in this build; run gemmshim tune again", id), false;
+  if (!find_kernel(reader, id, row)) return false;
   int most = gs_kernel_split_max(&row->kernel, atoi(table->header.arch + 3));
   if (row->split_k > most)
     return fault(reader, "kernel %.64s splits k at most %d times on %s, not %d", id, most, table->header.arch,
@@ -265,14 +279,21 @@ int gs_row_name(char *buffer, size_t size, const gs_row_t *row) {
                          : gs_kernel_format(buffer, size, &row->kernel);
 }
 
+bool gs_row_is_extra(const gs_row_t *row) {
+  return !row->by_library && row->index >= gs_shipped_count();
+}
+
 gs_reason_t gs_row_supports(const gs_row_t *row, const gs_gemm_t *g) {
   return row->by_library ? gs_algo_supports(g) : gs_kernel_supports(&row->kernel, g);
 }
 
 int gs_row_format(char *buffer, size_t size, const gs_row_t *row) {
-  char id[GS_KERNEL_ID_MAX];
+  char id[GS_EXTRA_NAME_MAX];
   const gs_key_t *key = &row->key;
-  gs_row_name(id, sizeof id, row);
+  if (gs_row_is_extra(row))
+    gs_extra_format(id, sizeof id, row->index);
+  else
+    gs_row_name(id, sizeof id, row);
   return snprintf(
       buffer, size, "%c\t%c\t%d\t%d\t%s\t%s\t%s\t%s\t%s\t%d\t%d\t%s\t%d\t%d\t%.3f\t%.3f\t%.2f\t%.2f",
       "NT"[key->transa], "NT"[key->transb], key -> m, key -> k, gs_type_names[key->ab_type],
@@ -373,36 +394,10 @@ gs_status_t gs_table_parse(const char *text, size_t length, const char *file, gs
   return status;
 }
 
-/* Reads a regular file whole into malloc'ed memory; on a failure says why in *why. */
-static char *read_file(const char *file, size_t *length, const char **why) {
-  struct statx info; /* statx, because fstat is newer than glibc 2.28 */
-  char *text = NULL;
-  int fd = open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a FIFO must not block */
-  *why = NULL;
-  if (fd < 0 || statx(fd, "", AT_EMPTY_PATH, STATX_TYPE | STATX_SIZE, &info) != 0)
-    *why = strerror(errno);
-  else if (!S_ISREG(info.stx_mode))
-    *why = "not a regular file";
-  else if (info.stx_size > FILE_BYTES_MAX)
-    *why = "larger than 64 MiB";
-  else if (!(text = malloc(info.stx_size + 1)))
-    *why = "out of memory";
-  for (*length = 0; !*why && *length < info.stx_size;) {
-    ssize_t got = read(fd, text + *length, info.stx_size - *length);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) *why = strerror(errno);
-    if (got <= 0) break;
-    *length += (size_t)got;
-  }
-  if (fd >= 0) close(fd);
-  if (*why) free(text), text = NULL;
-  return text;
-}
-
 gs_status_t gs_table_load(const char *file, gs_say_t say, void *context, gs_table_t **out) {
   const char *why;
   size_t length;
-  char *text = read_file(file, &length, &why), line[512];
+  char *text = gs_file_read(file, FILE_BYTES_MAX, false, &length, &why), line[512];
   *out = NULL;
   if (!text) {
     snprintf(line, sizeof line, "%s: cannot be read: %s", file, why);

@@ -2,23 +2,26 @@
 #include <getopt.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include "gs_table.h"
+#include "beside.h"
+#include "file.h"
 #include "json.h"
 #include "named.h"
+#include "output.h"
 #include "tools.h"
 
 static const char help[] =
     "usage: gemmshim table check FILE\n"
-    "       gemmshim table show [--json] [FILE|NAME]\n\n"
-    "check says every fault of a table as file:line: what, why, what to do; then its digest (a hash of the "
-    "text),\n"
-    "how many rows are fine, how many are refused, and for which GPU and cuBLAS they are proven. show prints "
-    "a table, or a built-in one by its "
-    "name; without\n"
-    "an argument it lists the built-in ones.\n\n"
-    "exit status: 0 fine; 1 a row or the file is refused; 2 bad usage; 3 there is no such file or table\n"
+    "       gemmshim table show [--json] [FILE|NAME]\n"
+    "       gemmshim table copy FILE TO\n\n"
+    "check says every fault of a table as file:line: what, why, what to do; then its digest (a hash of the text),\n"
+    "how many rows are fine, how many are refused, and for which GPU and cuBLAS they are proven. show prints a\n"
+    "table, or a built-in one by its name; without an argument it lists the built-in ones. copy takes along the\n"
+    "kernels that lie beside a table, in FILE.d, which cp would leave behind; a table with faults is not copied.\n\n"
+    "exit status: 0 fine; 1 a row or the file is refused; 2 bad usage; 3 there is no such file or table, or TO\n"
+    "cannot be written\n"
     "example: gemmshim table check ~/.config/gemmshim/nvidia-h200.table\n";
 
 enum { JSON = 256 };
@@ -42,6 +45,27 @@ static int check(const char *name) {
          h->cublas[0], h->cublas[1], h->cublas[2], h->predicted ? " (predicted: none was measured)" : "");
   gs_table_free(table);
   return refused ? GS_EXIT_FALSE : GS_EXIT_OK;
+}
+
+/* The text as it is, so that its digest stays. */
+static int copy(const char *from, const char *to) {
+  gs_table_t *table = NULL;
+  gs_output_t output;
+  const char *why;
+  size_t length;
+  int status = gs_named_table(from, stderr, &table), refused = table ? gs_table_refused(table) : 0;
+  char *text = status == GS_EXIT_OK ? gs_file_read(from, SIZE_MAX, false, &length, &why) : NULL;
+  if (status == GS_EXIT_OK && !text) gs_say("%s: %s", from, why);
+  if (refused) gs_say("%s: %d rows are faulty: mend it first; nothing was copied", from, refused);
+  bool fine = text && !refused;
+  for (int i = 0; fine && i < gs_table_rows(table); i++) fine = gs_beside_put(to, gs_table_row(table, i));
+  if (fine && (fine = gs_output_open(&output, to))) {
+    fwrite(text, 1, length, output.file);
+    fine = gs_output_commit(&output);
+  }
+  free(text);
+  gs_table_free(table);
+  return fine ? GS_EXIT_OK : status != GS_EXIT_OK ? status : refused ? GS_EXIT_FALSE : GS_EXIT_MACHINE;
 }
 
 static void show_text(const gs_table_t *table) {
@@ -149,9 +173,13 @@ int gs_cmd_table(int argc, char **argv) {
       return gs_usage_option(argv, c);
     }
   const char *action = optind < argc ? argv[optind] : "", *name = optind + 1 < argc ? argv[optind + 1] : NULL;
+  if (!strcmp(action, "copy")) {
+    if (optind + 3 != argc || json) return gs_usage(argv, "copy: FILE and TO are wanted");
+    return copy(name, argv[optind + 2]);
+  }
   if (optind + 2 < argc) return gs_usage(argv, "\"%s\": one table at a time", argv[optind + 2]);
   if (!strcmp(action, "show")) return name ? show(name, json) : list(json);
-  if (strcmp(action, "check")) return gs_usage(argv, "\"%s\": check or show", action);
+  if (strcmp(action, "check")) return gs_usage(argv, "\"%s\": check, show or copy", action);
   if (json) return gs_usage(argv, "check has no --json");
   return name ? check(name) : gs_usage(argv, "check: no table given");
 }

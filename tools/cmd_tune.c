@@ -305,9 +305,7 @@ static bool tune_all(gs_bench_t *bench, gs_draft_t *draft, const gs_command_t *c
     gs_tuned_t tuned = tune_one(bench, g, command, &progress, results);
     tally->count[tuned.verdict]++;
     if (tuned.verdict == GS_TUNE_WIN && tuned.ratio.value > tally->best) tally->best = tuned.ratio.value;
-    bool shipped = tuned.verdict != GS_TUNE_WIN || gs_shipped_find(&tuned.row.kernel) >= 0;
-    if (!shipped) gs_say("a kernel that is not shipped won: no row is written");
-    if (!command->tune.quick && shipped)
+    if (!command->tune.quick)
       written = gs_draft_settle(draft, g, tuned.verdict == GS_TUNE_WIN ? &tuned.row : NULL);
     if (!gs_gpu_ok(bench->gpu)) {
       gs_say("%s: the GPU's context is lost; run the same command again, it goes on from here",

@@ -9,6 +9,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include "beside.h"
 #include "output.h"
 #include "tools.h"
 
@@ -43,6 +44,8 @@ static bool put_row(gs_draft_t *draft, const gs_row_t *row) {
 bool gs_draft_write(gs_draft_t *draft) {
   gs_output_t output;
   char text[1024];
+  for (int i = 0; i < draft->count; i++) /* before the table that names them */
+    if (!gs_beside_put(draft->path, &draft->rows[i])) return false;
   if (!gs_output_open(&output, draft->path)) return false;
   qsort(draft->rows, (size_t)draft->count, sizeof *draft->rows, by_key_and_n);
   gs_table_header_format(text, sizeof text, &draft->header);

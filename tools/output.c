@@ -13,6 +13,7 @@
 
 bool gs_output_open(gs_output_t *output, const char *path) {
   struct stat info;
+  output->deny = 0;
   if ((size_t)snprintf(output->path, sizeof output->path, "%s", path) >= sizeof output->path) {
     gs_say("%.60s...: the path is too long", path);
     return false;
@@ -44,6 +45,7 @@ bool gs_output_check(const char *path) {
 bool gs_output_commit(gs_output_t *output) {
   mode_t mask = umask(0);
   umask(mask);
+  mask |= output->deny;
   bool written =
       fflush(output->file) == 0 && !ferror(output->file) && fchmod(fileno(output->file), 0666 & ~mask) == 0;
   int error = errno;

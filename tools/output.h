@@ -6,9 +6,12 @@
 #include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <sys/types.h>
 
 typedef struct {
   FILE *file;
+  mode_t
+      deny; /* permissions that it will not have, beside those of the umask; may be set before it is committed */
   char path[PATH_MAX], temporary[PATH_MAX + 16];
 } gs_output_t;
 

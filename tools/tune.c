@@ -149,6 +149,7 @@ static void final(gs_race_t *race, gs_tuned_t *tuned, int rounds) {
 static void describe_row(gs_tuned_t *tuned, const gs_contender_t *ours) {
   tuned->row.key = gs_key_of(&tuned->gemm);
   tuned->row.n_lo = tuned->row.n_hi = (int32_t)tuned->gemm.n;
+  tuned->row.index = ours->index;
   tuned->row.kernel = gs_kernel_at(ours->index);
   tuned->row.split_k = (int16_t)ours->split_k;
   tuned->row.raster = (int16_t)ours->raster;
