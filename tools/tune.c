@@ -60,7 +60,7 @@ static void enter_all(gs_race_t *race, const gs_tune_options_t *options) {
   const gs_row_t *row = options->row;
   if (row && gs_kernel_supports(&row->kernel, &bench->gemm) == GS_REASON_SERVED)
     enter(race, (gs_contender_t){.kind = GS_BY_KERNEL,
-                                 .index = gs_shipped_find(&row->kernel),
+                                 .index = row->index,
                                  .split_k = row->split_k,
                                  .raster = row->raster});
   if (!row) enter_ranked(race, options);

@@ -218,6 +218,48 @@ Test(gpu, tune_measures_the_kernels_it_is_told_to) {
   cr_assert_gt(number_at(root, "products.0.all.0.us"), 0);
 }
 
+/* From an id to a served call: the winner lies beside its table, moves with it, and serves from there. */
+Test(gpu, a_kernel_that_is_not_shipped_wins_and_serves) {
+#define EXTRA "mma_f16_f16_tn_48x32x32_s2_w1"
+  need_nvrtc();
+  result_t r =
+      sh(OWN_CACHE ON_SIM "SIM_US='cublasGemmEx:20,lt_*:20' $G tune --shape TNx16x8x16 --kernels " EXTRA
+                          " -o t.table");
+  STATUS(r, 0);
+  HAS(r.out, "1 won, 0 tied");
+  HAS(r.out, "t.table: 1 rows");
+  STATUS(sh("grep -c '^T.*\t" EXTRA "-[0-9a-f]\\{16\\}\t1' t.table && ls t.table.d/" EXTRA "-*.cubin"), 0);
+  STATUS(sh("$G table check t.table"), 0);
+  r = sh(OWN_CACHE ON_SIM "$G tune --shape TNx16x8x16 -o t.table");
+  STATUS(r, 0);
+  HAS(r.out, "1 kept from before");
+  STATUS(
+      sh("mkdir there && $G table copy t.table there/u.table && cmp t.table there/u.table && rm -r t.table*"),
+      0);
+  r = sh("$G table check there/u.table");
+  STATUS(r, 0);
+  HAS(r.out, "1 rows fine, 0 refused");
+  STATUS(sh("chmod g+w there/u.table.d/*"), 0);
+  r = sh("$G table check there/u.table");
+  STATUS(r, 1);
+  HAS(r.out, "there/u.table:9: there/u.table.d/" EXTRA "-");
+  HAS(r.out, ".cubin: others may write it: chmod go-w; run gemmshim tune again");
+  r = sh("$G table copy there/u.table w.table");
+  STATUS(r, 1);
+  HAS(r.err, "1 rows are faulty");
+  cr_assert(!exists("w.table") && !exists("w.table.d"));
+}
+
+Test(gpu, tables_are_copied_or_it_is_said_why_not) {
+  STATUS(sh("$G table copy $TABLE t.table && cmp t.table $TABLE"), 0);
+  cr_assert_not(exists("t.table.d"));
+  STATUS(sh("$G table copy nothing t2.table"), 3);
+  STATUS(sh("$G table copy $TABLE"), 2);
+  STATUS(sh("$G table copy $TABLE /nonexistent/t.table"), 3);
+  STATUS(sh("echo nonsense > bad.table; $G table copy bad.table t2.table"), 1);
+  cr_assert_not(exists("t2.table"));
+}
+
 Test(gpu, tune_says_which_kernels_it_cannot_take) {
   static const struct {
     const char *names;

@@ -182,7 +182,7 @@ static product_t served_product(const gs_table_t *table, CUdevice device) {
       continue;
     product_t p = product(key->transa, key->transb, key->m, row->n_lo, key->k);
     if (gs_kernel_supports(&row->kernel, &p.gemm) != GS_REASON_SERVED) continue;
-    CUkernel kernel = gs_device_kernel(gs_shipped_find(&row->kernel), device);
+    CUkernel kernel = gs_device_kernel(row->index, device);
     must(!kernel, "loading the row's kernel");
     p.kernel = (CUfunction)kernel;
     p.grid = gs_kernel_launch(&row->kernel, &p.gemm, 1);

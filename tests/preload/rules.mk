@@ -67,6 +67,13 @@ $(PRELOAD_DIR)/hooker-%.so: tests/preload/hooker.c
 	@mkdir -p $(@D)
 	$(CC) -std=gnu11 -O2 -g -fPIC -Wall -Wextra -Werror -shared -D$(if $(filter chains,$*),HOOKER_CHAINS,HOOKER_SKIPS) -o $@ $< -ldl
 
+# A kernel that is not shipped, as it lies beside a table.
+PRELOAD_EXTRA := mma_48x64x32_s3_w2
+$(PRELOAD_DIR)/extra.cubin: kernels/mma.cu $(wildcard kernels/*.cuh) kernels/rules.mk include/gs_kernel.h
+	@mkdir -p $(@D)
+	$(NVCC) -std=c++17 -Iinclude -cubin -arch=sm_90a $(call tile_flags,$(PRELOAD_EXTRA)) -o $@ $<
+$(PRELOAD_RUNNER): | $(PRELOAD_DIR)/extra.cubin
+
 $(PRELOAD_RUNNER): $(PRELOAD_TESTS:tests/preload/%.c=$(PRELOAD_DIR)/%.o) $(PRELOAD_DIR)/run.o
 	$(CC) -o $@ $^ -lcriterion
 # Only what the tests run is built for a sanitizer: Criterion itself does not start under the thread sanitizer.

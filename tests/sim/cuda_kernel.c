@@ -1,5 +1,7 @@
-/* Stand-in libcuda: libraries, kernels, launches. A kernel is known by its id alone; what it computes is the
- * C reference, and a launch that the real kernel could not survive is refused. */
+/* Stand-in libcuda: libraries, kernels, launches. A kernel is known by its id, of those shipped in any fatbin and
+ * else in a cubin that has it; what it computes is the C reference, and a launch that the real kernel could not
+ * survive is refused. */
+#include <elf.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,8 +12,10 @@
 #define SMEM_DEFAULT (48 << 10)
 #define SMEM_MAX     (227 << 10)
 
+#define FATBIN_MAGIC 0xba55ed50u
+
 struct CUlib_st {
-  bool loaded;
+  const Elf64_Ehdr *cubin; /* NULL: a fatbin */
 };
 
 /* A launch takes a CUkernel as its CUfunction: both point here. */
@@ -41,9 +45,11 @@ SIM_EXPORT CUresult cuLibraryLoadData(CUlibrary *library, const void *code, CUji
   SIM_ENTER(library, code, jit, jit_values, jit_count, options, values, count);
   DRIVER_TRY(driver_ready());
   if (!code) return CUDA_ERROR_INVALID_VALUE;
+  bool is_cubin = memcmp(code, ELFMAG, SELFMAG) == 0;
+  if (!is_cubin && *(const unsigned *)code != FATBIN_MAGIC) return CUDA_ERROR_INVALID_IMAGE;
   CUlibrary made = calloc(1, sizeof *made);
   if (!made) return CUDA_ERROR_OUT_OF_MEMORY;
-  made->loaded = true;
+  if (is_cubin) made->cubin = code;
   *library = made;
   return CUDA_SUCCESS;
 }
@@ -82,10 +88,32 @@ static CUkernel kernel_make(const char *id) {
   return kernels = made;
 }
 
+/* Whether the cubin defines a function of that name. */
+static bool cubin_has(const Elf64_Ehdr *cubin, const char *id) {
+  const char *image = (const char *)cubin;
+  const Elf64_Shdr *sections = (const void *)(image + cubin->e_shoff);
+  for (int i = 0; i < cubin->e_shnum; i++) {
+    if (sections[i].sh_type != SHT_SYMTAB) continue;
+    const Elf64_Sym *symbols = (const void *)(image + sections[i].sh_offset);
+    const char *names = image + sections[sections[i].sh_link].sh_offset;
+    for (size_t j = 0; j < sections[i].sh_size / sizeof *symbols; j++)
+      if (ELF64_ST_TYPE(symbols[j].st_info) == STT_FUNC && !strcmp(names + symbols[j].st_name, id))
+        return true;
+  }
+  return false;
+}
+
+static bool library_has(CUlibrary library, const char *id) {
+  gs_kernel_t kernel;
+  if (library->cubin) return cubin_has(library->cubin, id);
+  return !gs_kernel_parse(id, &kernel) || gs_shipped_find(&kernel) >= 0;
+}
+
 SIM_EXPORT CUresult cuLibraryGetKernel(CUkernel *kernel, CUlibrary library, const char *id) {
   SIM_ENTER(kernel, library, id);
   DRIVER_TRY(driver_ready());
   if (!library) return CUDA_ERROR_INVALID_HANDLE;
+  if (!library_has(library, id)) return CUDA_ERROR_NOT_FOUND;
   pthread_mutex_lock(&driver_lock);
   CUkernel found = kernels;
   while (found && strcmp(found->id, id)) found = found->next;
