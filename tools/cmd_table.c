@@ -12,17 +12,21 @@
 #include "output.h"
 #include "tools.h"
 
-static const char help[] =
-    "usage: gemmshim table check FILE\n"
-    "       gemmshim table show [--json] [FILE|NAME]\n"
-    "       gemmshim table copy FILE TO\n\n"
-    "check says every fault of a table as file:line: what, why, what to do; then its digest (a hash of the text),\n"
-    "how many rows are fine, how many are refused, and for which GPU and cuBLAS they are proven. show prints a\n"
-    "table, or a built-in one by its name; without an argument it lists the built-in ones. copy takes along the\n"
-    "kernels that lie beside a table, in FILE.d, which cp would leave behind; a table with faults is not copied.\n\n"
-    "exit status: 0 fine; 1 a row or the file is refused; 2 bad usage; 3 there is no such file or table, or TO\n"
-    "cannot be written\n"
-    "example: gemmshim table check ~/.config/gemmshim/nvidia-h200.table\n";
+static const char help[] = "usage: gemmshim table check FILE\n"
+                           "       gemmshim table show [--json] [FILE|NAME]\n"
+                           "       gemmshim table copy FILE TO\n\n"
+                           "check says every fault of a table as file:line: what, why, what to do; then its "
+                           "digest (a hash of the text),\n"
+                           "how many rows are fine, how many are refused, and for which GPU and cuBLAS they "
+                           "are proven. show prints a\n"
+                           "table, or a built-in one by its name; without an argument it lists the built-in "
+                           "ones. copy takes along the\n"
+                           "kernels that lie beside a table, in FILE.d, which cp would leave behind; a table "
+                           "with faults is not copied.\n\n"
+                           "exit status: 0 fine; 1 a row or the file is refused; 2 bad usage; 3 there is no "
+                           "such file or table, or TO\n"
+                           "cannot be written\n"
+                           "example: gemmshim table check ~/.config/gemmshim/nvidia-h200.table\n";
 
 enum { JSON = 256 };
 static const struct option options[] = {

@@ -59,10 +59,9 @@ static void enter_all(gs_race_t *race, const gs_tune_options_t *options) {
   gs_bench_t *bench = race->bench;
   const gs_row_t *row = options->row;
   if (row && gs_kernel_supports(&row->kernel, &bench->gemm) == GS_REASON_SERVED)
-    enter(race, (gs_contender_t){.kind = GS_BY_KERNEL,
-                                 .index = row->index,
-                                 .split_k = row->split_k,
-                                 .raster = row->raster});
+    enter(race,
+          (gs_contender_t){
+              .kind = GS_BY_KERNEL, .index = row->index, .split_k = row->split_k, .raster = row->raster});
   if (!row) enter_ranked(race, options);
   if (bench->gemm.epilogue == GS_EPILOGUE_DEFAULT) enter(race, (gs_contender_t){.kind = GS_BY_GEMM_EX});
   for (int i = 0; i < bench->lt.count; i++) enter(race, (gs_contender_t){.kind = GS_BY_LT, .index = i});
