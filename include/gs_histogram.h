@@ -9,13 +9,22 @@
 #include "gs_reason.h"
 
 #define GS_HISTOGRAM_MAGIC   "gemmshim"
-#define GS_HISTOGRAM_VERSION 1
+#define GS_HISTOGRAM_VERSION 2
 #define GS_HISTOGRAM_SUFFIX  ".gshist" /* of the files' names */
-#define GS_SHARDS            4 /* threads spread over these, so that counters rarely share a cache line */
+#define GS_SHARDS            3 /* threads spread over these, so that counters rarely share a cache line */
 
 typedef struct {
   uint64_t calls[GS_REASON_COUNT];
 } gs_counts_t;
+
+/* Of an unproven row's trial in place, by shape (GEMMSHIM_UNPROVEN=probation). */
+typedef enum {
+  GS_TRIAL_NONE,
+  GS_TRIAL_OPEN,
+  GS_TRIAL_WON,
+  GS_TRIAL_LOST,
+  GS_TRIAL_VERDICTS
+} gs_trial_verdict_t;
 
 typedef struct {
   uint64_t hash;  /* of gemm; 0 = free */
@@ -26,6 +35,9 @@ typedef struct {
   uint64_t samples;    /* calls timed by an event pair */
   uint64_t sampled_ns; /* their GPU time in all */
   gs_counts_t shard[GS_SHARDS];
+  uint32_t trial;    /* gs_trial_verdict_t of an unproven row */
+  float trial_us[2]; /* medians of its samples: library, kernel */
+  uint32_t reserved;
   char kernel[GS_KERNEL_ID_MAX]; /* the id that served, or would have; empty when none */
 } gs_slot_t;
 

@@ -10,6 +10,8 @@
   X(NO_TABLE, "no_table", "no table of tuned kernels fits this GPU")                                         \
   X(NO_ROW, "no_row", "the table has no row for this shape: run gemmshim tune")                              \
   X(UNPROVEN, "unproven", "the row was not measured on this GPU with this cuBLAS: run gemmshim requalify")   \
+  X(TRIAL, "trial", "the row is on trial (GEMMSHIM_UNPROVEN=probation), and it was the library's turn")      \
+  X(TRIAL_LOST, "trial_lost", "the row lost its trial in this process: the library was faster, or as fast")  \
   X(SKIPPED, "skipped", "GEMMSHIM_ONLY or GEMMSHIM_SKIP left the row out")                                   \
   X(ENTRY, "entry", "this entry point is counted and forwarded only")                                        \
   X(DEGENERATE, "degenerate", "a size is zero or negative, or an argument is invalid: cuBLAS answers")       \

@@ -14,9 +14,11 @@
 #include "launch.h"
 #include "log.h"
 #include "options.h"
+#include "probation.h"
 #include "workspace.h"
 
 #define TABLES_MAX 4 /* different GPU models in one machine */
+#define TRIALS     ((size_t)gs_histogram_capacity() * TABLES_MAX)
 
 /* A table in use, and what is known of its rows beside their text. */
 typedef struct {
@@ -43,6 +45,7 @@ static int table_count;
 static bool invariant;                         /* gs_option_invariant(), when the first product came */
 static int8_t table_of_device[GS_DEVICES_MAX]; /* -1: none */
 static gs_plan_t *plans;                       /* by slot */
+static gs_probation_t **trials;                /* by slot and table; NULL: unproven rows are forwarded */
 static _Atomic int state;                      /* a gs_state_t */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -107,6 +110,7 @@ static void get_ready(const gs_real_t *real) {
   if (status == GS_OK && gs_option(GS_OPT_SERVE)) read_tables(real);
   size_t bytes = (size_t)gs_histogram_capacity() * sizeof *plans;
   if (bytes && (plans = aligned_alloc(64, bytes))) memset(plans, 0, bytes);
+  if (plans && gs_option(GS_OPT_UNPROVEN)) trials = calloc(TRIALS, sizeof *trials);
   atomic_store(&state, status == GS_OK ? READY : NO_DRIVER);
 }
 
@@ -178,6 +182,19 @@ static bool autotuning(gs_plan_t *plan, const gs_call_t *call) {
   return plan->autotuning;
 }
 
+/* A shape's trial of a table's row begins with its first call; NULL: there is none. */
+static gs_probation_t *trial_of(const gs_call_t *call, const gs_plan_t *plan, int t) {
+  if (!trials || call->slot < 0 || call->real != plan->real || plan->row[t]->by_library) return NULL;
+  gs_probation_t **place = &trials[(size_t)call->slot * TABLES_MAX + (size_t)t];
+  gs_probation_t *trial = __atomic_load_n(place, __ATOMIC_ACQUIRE);
+  if (trial) return trial;
+  pthread_mutex_lock(&lock);
+  if (!*place) __atomic_store_n(place, gs_probation_open(call->slot), __ATOMIC_RELEASE);
+  trial = *place;
+  pthread_mutex_unlock(&lock);
+  return trial;
+}
+
 /* Everything that depends on this very call rather than on its shape. */
 static gs_reason_t serve(gs_call_t *call, gs_plan_t *plan) {
   gs_place_t place;
@@ -190,9 +207,13 @@ static gs_reason_t serve(gs_call_t *call, gs_plan_t *plan) {
   reason = plan->reason[t];
   if (row && call->real != plan->real)
     reason = judge_row(t, row, &call->gemm, call->real); /* two cuBLAS in one process */
+  gs_probation_t *trial = reason == GS_REASON_UNPROVEN ? trial_of(call, plan, t) : NULL;
+  if (trial) reason = gs_probation_turn(trial, call);
   if (reason != GS_REASON_SERVED) return reason;
   call->row = row;
-  return gs_launch_row(call, row, state_of_row(t, row), &place, &plan->libraries);
+  reason = gs_launch_row(call, row, state_of_row(t, row), &place, &plan->libraries);
+  if (call->trial && reason != GS_REASON_SERVED) gs_probation_cancel(call, reason);
+  return reason;
 }
 
 static gs_reason_t decide(gs_call_t *call) {
@@ -218,6 +239,11 @@ static bool first_call(const gs_call_t *call) {
   return call->slot < 0 || !plans || !atomic_load_explicit(&plans[call->slot].made, memory_order_relaxed);
 }
 
+static void keep_time(void *context, int slot, uint64_t ns) {
+  (void)context;
+  if (ns) gs_histogram_time(slot, ns);
+}
+
 /* For the histogram: is the call being captured? Else, when its turn has come, time it. */
 static void look(gs_call_t *call) {
   CUstreamCaptureStatus capture;
@@ -228,7 +254,7 @@ static void look(gs_call_t *call) {
   if (capture != CU_STREAM_CAPTURE_STATUS_NONE)
     gs_histogram_captured(call->slot);
   else if (due && !first_call(call))
-    call->clock = gs_clock_start(call->stream, call->slot);
+    call->clock = gs_clock_start(call->stream, keep_time, NULL, call->slot);
 }
 
 static void log_call(const gs_call_t *call, gs_reason_t reason) {
@@ -268,6 +294,7 @@ bool gs_call_begin(gs_call_t *call) {
 }
 
 void gs_call_end(gs_call_t *call) {
+  if (call->trial) gs_probation_end(call);
   gs_clock_stop(call->clock, call->stream);
 }
 
@@ -278,6 +305,7 @@ void gs_dispatch_fork(void) {
   gs_clock_fork();
   gs_workspace_fork();
   if (plans) memset(plans, 0, (size_t)gs_histogram_capacity() * sizeof *plans); /* its slots start anew */
+  if (trials) memset(trials, 0, TRIALS * sizeof *trials);
   gs_histogram_fork();
 }
 

@@ -25,6 +25,8 @@ typedef struct {
   /* dispatch's own */
   bool stream_known;
   int slot, clock;
+  struct gs_probation *trial; /* this call is timed for it; NULL: none */
+  int trial_clock;
   const gs_row_t *row; /* the row that was found, if any */
 } gs_call_t;
 

@@ -171,6 +171,12 @@ void gs_histogram_time(int slot, uint64_t ns) {
   ADD(slots[slot].sampled_ns, ns);
 }
 
+void gs_histogram_trial(int slot, gs_trial_verdict_t verdict, float library_us, float kernel_us) {
+  if (slot < 0 || !slots) return;
+  slots[slot].trial_us[0] = library_us, slots[slot].trial_us[1] = kernel_us;
+  __atomic_store_n(&slots[slot].trial, verdict, __ATOMIC_RELEASE);
+}
+
 bool gs_histogram_named(int slot) {
   return slot < 0 || __atomic_load_n(&slots[slot].named, __ATOMIC_ACQUIRE) == 2;
 }

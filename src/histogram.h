@@ -24,6 +24,8 @@ void gs_histogram_time(int slot, uint64_t ns);
 /* Whether the slot has its kernel's id (slot -1 wants none), and giving it one. */
 bool gs_histogram_named(int slot);
 void gs_histogram_name(int slot, const char *id);
+/* What came of a row's trial; medians in us. */
+void gs_histogram_trial(int slot, gs_trial_verdict_t verdict, float library_us, float kernel_us);
 /* What the tools want to know beside the counts. gpu and table may be NULL: unchanged. */
 void gs_histogram_describe(const char *gpu, const char *table, const int cublas[3]);
 

@@ -7,8 +7,18 @@
 
 #include "log.h"
 
-#define INT(lo, hi)                          false, lo, hi
-#define TEXT                                 true, 0, 0
+#define INT(lo, hi)                                                                                          \
+  false, lo, hi, {                                                                                           \
+    NULL                                                                                                     \
+  }
+#define WORDS(zero, one)                                                                                     \
+  false, 0, 1, {                                                                                             \
+    zero, one                                                                                                \
+  }
+#define TEXT                                                                                                 \
+  true, 0, 0, {                                                                                              \
+    NULL                                                                                                     \
+  }
 #define GS_OPTION(name, type, initial, help) {"GEMMSHIM_" #name, initial, help, type},
 const gs_option_info_t gs_option_info[GS_OPT_COUNT] = {
 #include "options.def"
@@ -24,6 +34,9 @@ static struct {
 
 static bool number_of(const char *text, const gs_option_info_t *info, long *number) {
   char *end;
+  for (int i = 0; i < 2 && info->words[i]; i++)
+    if (strcmp(text, info->words[i]) == 0) return *number = i, true;
+  if (info->words[0]) return false;
   errno = 0;
   *number = strtol(text, &end, 10);
   return errno == 0 && end != text && *end == '\0' && *number >= info->lo && *number <= info->hi;
@@ -35,7 +48,7 @@ void gs_options_read(void) {
     const char *text = secure_getenv(info->name);
     values[i].refused = NULL;
     values[i].text = text && info->is_text ? text : info->initial;
-    numbers[i] = strtol(info->initial, NULL, 10);
+    if (!info->is_text) number_of(info->initial, info, &numbers[i]);
     if (text && *text && !info->is_text) {
       long number;
       if (number_of(text, info, &number))
@@ -48,7 +61,10 @@ void gs_options_read(void) {
 
 void gs_options_complain(void) {
   for (int i = 0; i < GS_OPT_COUNT; i++)
-    if (values[i].refused)
+    if (values[i].refused && gs_option_info[i].words[0])
+      gs_log(GS_LOG_FAULT, "%s=%.40s: neither %s nor %s; using %s", gs_option_info[i].name, values[i].refused,
+             gs_option_info[i].words[0], gs_option_info[i].words[1], gs_option_info[i].initial);
+    else if (values[i].refused)
       gs_log(GS_LOG_FAULT, "%s=%.40s: not a number from %ld to %ld; using %s", gs_option_info[i].name,
              values[i].refused, gs_option_info[i].lo, gs_option_info[i].hi, gs_option_info[i].initial);
 }

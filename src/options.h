@@ -16,7 +16,8 @@ typedef struct {
   const char *initial;
   const char *help;
   bool is_text;
-  long lo, hi; /* legal range of a number */
+  long lo, hi;          /* legal range of a number */
+  const char *words[2]; /* that stand for 0 and 1, where there are such */
 } gs_option_info_t;
 
 extern const gs_option_info_t gs_option_info[GS_OPT_COUNT];

@@ -22,7 +22,9 @@ typedef struct {
   uint64_t samples;                /* calls timed by event pairs; at least that many, from a .calls file */
   uint64_t timed; /* calls that timed_us stands for: those, not captured, of files with samples */
   double timed_us;
-  uint64_t kernel_calls; /* served calls behind the choice of kernel */
+  uint64_t trials[GS_TRIAL_VERDICTS]; /* processes in which its row was on trial, by verdict */
+  double trial_us[2];                 /* medians of the last that ended: library, kernel */
+  uint64_t kernel_calls;              /* served calls behind the choice of kernel */
   UT_hash_handle hh;
 } gs_shape_t;
 

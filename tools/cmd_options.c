@@ -24,6 +24,8 @@ static const struct option options[] = {
 static void range_of(char *buffer, size_t size, const gs_option_info_t *info) {
   if (info->is_text)
     snprintf(buffer, size, "text");
+  else if (info->words[0])
+    snprintf(buffer, size, "%s, %s", info->words[0], info->words[1]);
   else
     snprintf(buffer, size, "%ld..%ld", info->lo, info->hi);
 }
@@ -56,9 +58,11 @@ static void print_json(void) {
     const gs_option_info_t *info = &gs_option_info[i];
     cJSON *object = cJSON_CreateObject();
     cJSON_AddStringToObject(object, "name", info->name);
-    cJSON_AddStringToObject(object, "type", info->is_text ? "text" : "integer");
+    cJSON_AddStringToObject(object, "type", info->is_text ? "text" : info->words[0] ? "word" : "integer");
     cJSON_AddStringToObject(object, "default", info->initial);
-    if (!info->is_text) {
+    if (info->words[0]) {
+      cJSON_AddItemToObject(object, "words", cJSON_CreateStringArray(info->words, 2));
+    } else if (!info->is_text) {
       cJSON_AddNumberToObject(object, "lo", (double)info->lo);
       cJSON_AddNumberToObject(object, "hi", (double)info->hi);
     }

@@ -1,6 +1,7 @@
 /* Reads one process's histogram file into the set; nothing in it is trusted. See calls.h. */
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 #include "calls.h"
@@ -35,6 +36,14 @@ static void copy_text(char *to, const char *from, size_t size) {
     if (*to < ' ' || *to > '~') *to = '?';
 }
 
+static void add_trial(gs_shape_t *call, const gs_slot_t *slot) {
+  bool sane = isfinite(slot->trial_us[0]) && isfinite(slot->trial_us[1]);
+  if (slot->trial == GS_TRIAL_NONE || slot->trial >= GS_TRIAL_VERDICTS || !sane) return;
+  call->trials[slot->trial]++;
+  for (int side = 0; side < 2 && slot->trial != GS_TRIAL_OPEN; side++)
+    call->trial_us[side] = (double)slot->trial_us[side];
+}
+
 static void add_slot(gs_calls_t *set, const gs_slot_t *slot) {
   gs_shape_t *call = gs_calls_entry(set, &slot->gemm), one = {.captured = slot->captured};
   add_counts(one.calls, slot->shard);
@@ -43,6 +52,7 @@ static void add_slot(gs_calls_t *set, const gs_slot_t *slot) {
 
   for (int r = 0; r < GS_REASON_COUNT; r++) call->calls[r] += one.calls[r];
   call->captured += one.captured;
+  add_trial(call, slot);
   if (slot->samples) {
     uint64_t timed = count - one.captured;
     call->samples += slot->samples;

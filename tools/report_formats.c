@@ -84,6 +84,19 @@ static cJSON *json_product(const gs_gemm_t *g) {
   return object;
 }
 
+static void json_trial(cJSON *object, const gs_shape_t *call) {
+  static const char *const names[GS_TRIAL_VERDICTS] = {NULL, "open", "won", "lost"};
+  cJSON *trial = NULL;
+  for (int v = GS_TRIAL_OPEN; v < GS_TRIAL_VERDICTS; v++) {
+    if (!call->trials[v]) continue;
+    if (!trial) trial = cJSON_AddObjectToObject(object, "trial");
+    cJSON_AddNumberToObject(trial, names[v], (double)call->trials[v]);
+  }
+  if (!trial) return;
+  add_number(trial, "library_us", call->trial_us[0], call->trial_us[0] > 0);
+  add_number(trial, "kernel_us", call->trial_us[1], call->trial_us[1] > 0);
+}
+
 static cJSON *json_call(const gs_shape_t *call) {
   cJSON *object = json_product(&call->gemm), *reasons;
   cJSON_AddNumberToObject(object, "calls", (double)gs_call_count(call));
@@ -93,6 +106,7 @@ static cJSON *json_call(const gs_shape_t *call) {
   add_number(object, "gpu_us", gs_call_us(call), call->timed);
   cJSON_AddBoolToObject(object, "servable", gs_call_servable(call));
   cJSON_AddStringToObject(object, "kernel", call->kernel);
+  json_trial(object, call);
   reasons = cJSON_AddObjectToObject(object, "verdicts");
   for (int r = 0; r < GS_REASON_COUNT; r++)
     if (call->calls[r]) cJSON_AddNumberToObject(reasons, gs_reason_names[r], (double)call->calls[r]);

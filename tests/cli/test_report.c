@@ -233,6 +233,24 @@ static void one_line_and_the_rest(const char *make) {
   cr_assert(number_at(root, "calls") == 1510 && number_at(root, "faults") == 1, "%s", make);
 }
 
+/* Verdicts of trials are of processes, and the times of the last that ended. */
+Test(report, trials_of_unproven_rows) {
+  histogram_t h;
+  histogram_init(&h);
+  gs_slot_t *slot = histogram_add(&h, 8, GS_REASON_TRIAL, 20, 0);
+  slot->trial = GS_TRIAL_WON, slot->trial_us[0] = 12, slot->trial_us[1] = 10;
+  histogram_write(&h, "a.gshist");
+  slot->trial = GS_TRIAL_OPEN, slot->trial_us[0] = slot->trial_us[1] = 0;
+  histogram_write(&h, "b.gshist");
+  slot->trial = 77; /* damaged */
+  histogram_write(&h, "c.gshist");
+  cJSON *root = json(sh("$G report --json a.gshist b.gshist c.gshist").out);
+  cr_assert(number_at(root, "shapes.0.trial.won") == 1 && number_at(root, "shapes.0.trial.open") == 1);
+  cr_assert(number_at(root, "shapes.0.trial.library_us") == 12 &&
+            number_at(root, "shapes.0.trial.kernel_us") == 10);
+  cr_assert(number_at(root, "shapes.0.verdicts.trial") == 60);
+}
+
 Test(report, unreadable_things) {
   one_line_and_the_rest(":");
   one_line_and_the_rest(": > bad");

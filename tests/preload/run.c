@@ -3,6 +3,7 @@
 
 #include <criterion/criterion.h>
 #include <dirent.h>
+#include <glob.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -162,6 +163,20 @@ int64_t run_count(const run_t *r, int entry, int reason, long pid) {
 
 int run_histograms(const run_t *r) {
   return each_histogram(r, NULL, RUN_ANY, RUN_ANY, RUN_ANY);
+}
+
+gs_slot_t run_slot(const run_t *r) {
+  char pattern[256];
+  glob_t found;
+  gs_slot_t slot = {0};
+  snprintf(pattern, sizeof pattern, "%s/calls/*" GS_HISTOGRAM_SUFFIX, r->folder);
+  cr_assert_eq(glob(pattern, 0, NULL, &found), 0, "no histogram");
+  FILE *file = fopen(found.gl_pathv[0], "rb");
+  cr_assert(file && fseek(file, sizeof(gs_histogram_file_t), SEEK_SET) == 0);
+  while (!slot.ready) cr_assert_eq(fread(&slot, sizeof slot, 1, file), 1u, "no shape");
+  fclose(file);
+  globfree(&found);
+  return slot;
 }
 
 int64_t run_number(const run_t *r, const char *name) {

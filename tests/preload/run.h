@@ -37,6 +37,8 @@ int64_t run_count(const run_t *r, int entry, int reason, long pid);
 #define RUN_CALLS(r)  run_count(r, RUN_ANY, RUN_ANY, RUN_ANY)
 #define RUN_SERVED(r) run_count(r, RUN_ANY, GS_REASON_SERVED, RUN_ANY)
 int run_histograms(const run_t *r); /* files */
+/* Of the first shape in its histogram. */
+gs_slot_t run_slot(const run_t *r);
 
 /* A number that the program printed as "name: 12"; -1 where it did not. */
 int64_t run_number(const run_t *r, const char *name);
