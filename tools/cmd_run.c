@@ -17,6 +17,7 @@
 #include "output.h"
 #include "program.h"
 #include "report_formats.h"
+#include "scratch.h"
 #include "tools.h"
 
 static const char help[] =
@@ -93,14 +94,7 @@ static bool is_empty(const char *folder) {
 
 /* The histograms' folder: a fresh one of our own, unless the user wants to keep them. */
 static bool make_folder(run_t *run) {
-  const char *temporary = getenv("TMPDIR") && *getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp";
-  char path[PATH_MAX];
-  snprintf(path, sizeof path, "%s/gemmshim.XXXXXX", temporary);
-  if (!run->keep) {
-    if (mkdtemp(path) && realpath(path, run->folder)) return true;
-    gs_say("%s: no folder can be made there (%s): set TMPDIR", temporary, strerror(errno));
-    return false;
-  }
+  if (!run->keep) return gs_scratch_make(run->folder, sizeof run->folder, false);
   if (mkdir(run->keep, 0777) != 0 && (errno != EEXIST || !is_empty(run->keep))) {
     gs_say("--keep %s: %s", run->keep,
            errno == EEXIST ? "must be a new or an empty folder" : strerror(errno));
@@ -123,14 +117,6 @@ static bool set_environment(const run_t *run) {
   const char *off = getenv("GEMMSHIM_OFF");
   if (off && !strcmp(off, "1")) gs_say("warning: GEMMSHIM_OFF=1 is set: nothing will be counted");
   return (!run->by_handle || gs_preload_add(run->handles)) && gs_preload_add(run->library);
-}
-
-static void remove_folder(const char *folder) {
-  DIR *listing = opendir(folder);
-  struct dirent *entry;
-  while (listing && (entry = readdir(listing))) unlinkat(dirfd(listing), entry->d_name, 0);
-  if (listing) closedir(listing);
-  rmdir(folder);
 }
 
 static void say_nothing_seen(const run_t *run) {
@@ -200,7 +186,7 @@ static void finish(const run_t *run) {
   }
   say_summary(run, &set);
   if (written) gs_say("written: %s", run->output);
-  if (!kept) remove_folder(run->folder);
+  if (!kept) gs_scratch_remove(run->folder);
   gs_calls_free(&set);
 }
 
@@ -209,14 +195,14 @@ static int run_command(run_t *run) {
   if (status) return status;
   if (!make_folder(run)) return GS_EXIT_MACHINE;
   if (!set_environment(run)) {
-    if (!run->keep) remove_folder(run->folder);
+    if (!run->keep) gs_scratch_remove(run->folder);
     return GS_EXIT_MACHINE;
   }
   gs_spawn_t spawn = {run->program, run->command, -1, -1, -1};
   int error = gs_spawn(&spawn, &wait_status);
   if (error) {
     gs_say("%s: cannot be run: %s", run->program, strerror(error));
-    if (!run->keep) remove_folder(run->folder);
+    if (!run->keep) gs_scratch_remove(run->folder);
     return GS_EXIT_NOT_EXECUTABLE;
   }
   finish(run);

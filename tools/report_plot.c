@@ -1,15 +1,16 @@
-/* Draws a set's top shapes with gnuplot, which is looked for when asked for. */
-#define _GNU_SOURCE
+/* Draws a set's top shapes with gnuplot. */
 #include <inttypes.h>
-#include <stdlib.h>
-#include <sys/wait.h>
 
-#include "output.h"
+#include "gnuplot.h"
 #include "report_formats.h"
-#include "child.h"
 #include "tools.h"
 
 #define PLOT_SHAPES_MAX 30
+
+typedef struct {
+  const gs_calls_t *set;
+  int shapes;
+} picture_t;
 
 /* Two bars a shape, stacked: what gemmshim served and what went to the library. */
 static void write_data(FILE *file, const gs_calls_t *set, int shapes, bool timed) {
@@ -27,13 +28,12 @@ static void write_data(FILE *file, const gs_calls_t *set, int shapes, bool timed
   fputs("END\n", file);
 }
 
-static void write_script(FILE *file, const gs_calls_t *set, int shapes, const char *image) {
-  bool timed = gs_totals(set).us > 0;
-  write_data(file, set, shapes, timed);
-  fprintf(file, "set terminal pngcairo noenhanced size 1000,%d\nset output '", 160 + 24 * shapes);
-  for (const char *c = image; *c; c++) fprintf(file, *c == '\'' ? "''" : "%c", *c);
+static void write_script(FILE *file, const void *context) {
+  const picture_t *picture = context;
+  bool timed = gs_totals(picture->set).us > 0;
+  write_data(file, picture->set, picture->shapes, timed);
   fprintf(file,
-          "'\nset title 'Products by %s'\nset xlabel '%s'\nset style fill solid\nset yrange [%d:-1]\nset "
+          "set title 'Products by %s'\nset xlabel '%s'\nset style fill solid\nset yrange [%d:-1]\nset "
           "xrange [0:*]\n"
           "set grid x\nset key outside right top\n"
           "plot $shapes using (($2+$3)/2):0:(0):($2+$3):($0-0.4):($0+0.4):ytic(1) with boxxyerror lc rgb "
@@ -41,11 +41,10 @@ static void write_script(FILE *file, const gs_calls_t *set, int shapes, const ch
           "title 'library', "
           "'' using ($2/2):0:(0):2:($0-0.4):($0+0.4) with boxxyerror lc rgb '#3070b0' title 'gemmshim'\n",
           timed ? "GPU time" : "calls (no GPU time was sampled)",
-          timed ? "milliseconds of GPU time" : "calls", shapes);
+          timed ? "milliseconds of GPU time" : "calls", picture->shapes);
 }
 
 bool gs_report_plot(const gs_calls_t *set, int top, const char *path) {
-  char program[PATH_MAX];
   int shapes = (int)HASH_COUNT(set->calls);
   if (shapes > top) shapes = top;
   if (shapes > PLOT_SHAPES_MAX) shapes = PLOT_SHAPES_MAX;
@@ -53,16 +52,5 @@ bool gs_report_plot(const gs_calls_t *set, int top, const char *path) {
     gs_say("%s: not drawn: there is no product to show", path);
     return false;
   }
-  if (gs_find_program("gnuplot", program, sizeof program) != 0) {
-    gs_say("%s: not drawn: gnuplot is not on PATH: install it (Debian: gnuplot-nox), or use --csv", path);
-    return false;
-  }
-  gs_output_t image;
-  if (!gs_output_open(&image, path)) return false;
-  FILE *gnuplot = popen("gnuplot", "we");
-  if (gnuplot) write_script(gnuplot, set, shapes, image.temporary);
-  if (gnuplot && pclose(gnuplot) == 0) return gs_output_commit(&image);
-  gs_say("%s: not drawn: gnuplot failed (it needs its pngcairo terminal)", path);
-  gs_output_drop(&image);
-  return false;
+  return gs_gnuplot(path, 1000, 160 + 24 * shapes, "use --csv", write_script, &(picture_t){set, shapes});
 }
