@@ -2,7 +2,7 @@
 #ifndef GS_POINTS_H
 #define GS_POINTS_H
 
-#include "gs_gemm.h"
+#include "gs_table.h"
 
 typedef struct {
   gs_gemm_t *items; /* owned */
@@ -31,6 +31,8 @@ bool gs_points_models(gs_points_t *points, const char *path, const gs_ns_t *ns, 
 /* Every row-major M, N, K among sizes: NN and TN side by side, for every pair of types. False: said. */
 #define GS_GRID_SIZES "64,128,256,512,1024,2048,4096,8192,12288,16384"
 bool gs_points_grid(gs_points_t *points, const gs_ns_t *sizes, const char *types);
+/* What a table's rows claim: each at both ends of its interval of n and in the middle. */
+bool gs_points_rows(gs_points_t *points, const gs_table_t *table);
 void gs_points_free(gs_points_t *points);
 
 /* "f16_f16"; false where it is not a pair that a shipped kernel computes. */

@@ -56,6 +56,18 @@ double gs_median(const double *x, size_t n) {
   return gs_quantile(x, n, 0.5);
 }
 
+double gs_mean(const double *x, size_t n) {
+  double sum = 0;
+  for (size_t i = 0; i < n; i++) sum += x[i];
+  return sum / (double)n;
+}
+
+double gs_deviation(const double *x, size_t n) {
+  double mean = gs_mean(x, n), sum = 0;
+  for (size_t i = 0; i < n; i++) sum += (x[i] - mean) * (x[i] - mean);
+  return n > 1 ? sqrt(sum / (double)(n - 1)) : 0;
+}
+
 double gs_geomean(const double *x, size_t n) {
   double sum = 0;
   for (size_t i = 0; i < n; i++) sum += log(x[i]);
@@ -74,16 +86,37 @@ static double resampled_ratio(const double *x, const double *y, size_t n, double
   return quantile_sorted(a, n, 0.5) / quantile_sorted(b, n, 0.5);
 }
 
+/* Sets the ends of the interval to the 2.5% and 97.5% quantiles of the resampled values, which it sorts. */
+static void percentiles(gs_interval_t *interval, double *resampled) {
+  qsort(resampled, GS_RESAMPLES, sizeof *resampled, by_value);
+  interval->lo = quantile_sorted(resampled, GS_RESAMPLES, 0.025);
+  interval->hi = quantile_sorted(resampled, GS_RESAMPLES, 0.975);
+}
+
 gs_interval_t gs_ratio_of_medians(const double *x, const double *y, size_t n, uint64_t seed) {
   gs_interval_t interval = {gs_median(x, n) / gs_median(y, n), NAN, NAN};
   if (n < GS_INTERVAL_PAIRS_MIN) return interval;
   double *ratios = allocated(GS_RESAMPLES), *scratch = allocated(2 * n);
   gs_random_t random = {seed};
   for (int i = 0; i < GS_RESAMPLES; i++) ratios[i] = resampled_ratio(x, y, n, scratch, &random);
-  qsort(ratios, GS_RESAMPLES, sizeof *ratios, by_value);
-  interval.lo = quantile_sorted(ratios, GS_RESAMPLES, 0.025);
-  interval.hi = quantile_sorted(ratios, GS_RESAMPLES, 0.975);
+  percentiles(&interval, ratios);
   free(ratios), free(scratch);
+  return interval;
+}
+
+gs_interval_t gs_geomean_interval(const double *x, size_t n, uint64_t seed) {
+  gs_interval_t interval = {gs_geomean(x, n), NAN, NAN};
+  if (n < GS_INTERVAL_PAIRS_MIN) return interval;
+  double *means = allocated(GS_RESAMPLES), *logs = allocated(n);
+  gs_random_t random = {seed};
+  for (size_t i = 0; i < n; i++) logs[i] = log(x[i]);
+  for (int i = 0; i < GS_RESAMPLES; i++) {
+    double sum = 0;
+    for (size_t pick = 0; pick < n; pick++) sum += logs[gs_random_below(&random, n)];
+    means[i] = exp(sum / (double)n);
+  }
+  percentiles(&interval, means);
+  free(means), free(logs);
   return interval;
 }
 

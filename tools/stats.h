@@ -17,6 +17,9 @@ void gs_random_shuffle(gs_random_t *random, int *x, size_t n);
 /* Quantile q in [0, 1] of x, linear between the two nearest order statistics (R's type 7). */
 double gs_quantile(const double *x, size_t n, double q);
 double gs_median(const double *x, size_t n);
+double gs_mean(const double *x, size_t n);
+/* With n - 1 in the denominator; 0 for one value. */
+double gs_deviation(const double *x, size_t n);
 /* Of positive values. */
 double gs_geomean(const double *x, size_t n);
 
@@ -31,6 +34,9 @@ typedef struct {
 /* median(x) / median(y) with its 95% percentile bootstrap interval. x[i] and y[i] were measured in the same
  * round and are resampled together, so that drift from round to round cancels. */
 gs_interval_t gs_ratio_of_medians(const double *x, const double *y, size_t n, uint64_t seed);
+
+/* The geometric mean of x with its 95% percentile bootstrap interval over the values. */
+gs_interval_t gs_geomean_interval(const double *x, size_t n, uint64_t seed);
 
 /* Two-sided p-value of the Wilcoxon signed-rank test that x[i] and y[i] do not differ: normal approximation,
  * mean ranks for ties with their variance correction, equal pairs dropped, no continuity correction.

@@ -23,6 +23,6 @@ $(PEERS): $(BUILD)/tests/gpu/%.so: tests/gpu/peer_sums.c tests/gpu/rules.mk
 	$(CC) -std=gnu11 -O2 -Wall -Wextra -Werror -Wno-misleading-indentation -fPIC -shared \
 	  $(PEER_$*) -o $@ $<
 
-$(CLI_RUNNER): $(BUILD)/tests/gpu/test_standin.o | $(PEERS)
+$(CLI_RUNNER): $(BUILD)/tests/gpu/test_standin.o $(BUILD)/tests/gpu/test_bench.o | $(PEERS)
 
--include $(BUILD)/tests/gpu/test_standin.d
+-include $(BUILD)/tests/gpu/test_standin.d $(BUILD)/tests/gpu/test_bench.d
