@@ -15,7 +15,7 @@
 #include "child.h"
 #include "door.h"
 #include "scratch.h"
-#include "table_file.h"
+#include "named.h"
 #include "tools.h"
 
 static const char help[] =
@@ -283,7 +283,7 @@ static int read_option(int option, char **argv, command_t *command) {
 
 static int read_rows(command_t *command) {
   gs_table_t *table = NULL;
-  int status = gs_table_open(command->rows, stderr, &table);
+  int status = gs_named_table(command->rows, stderr, &table);
   if (status != GS_EXIT_OK) return GS_EXIT_MACHINE;
   bool added = gs_points_rows(&command->bench.points, table);
   gs_table_free(table);
