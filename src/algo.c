@@ -25,7 +25,8 @@ bool gs_algo_parse(const char *text, gs_algo_t *algo) {
 #define X(letter, member, ...) , &read.member
   if (sscanf(text, text_format, &read.id GS_ALGO_ATTRIBUTES(X)) != 1 + MEMBERS || read.id < 0) return false;
 #undef X
-  if (gs_algo_format(again, sizeof again, &read) >= (int)sizeof again || strcmp(again, text) != 0) return false;
+  if (gs_algo_format(again, sizeof again, &read) >= (int)sizeof again || strcmp(again, text) != 0)
+    return false;
   *algo = read;
   return true;
 }
@@ -43,8 +44,9 @@ gs_reason_t gs_algo_supports(const gs_gemm_t *g) {
   bool half = g->a_type == GS_TYPE_F16 || g->a_type == GS_TYPE_BF16;
   if (!half || g->a_type != g->b_type || g->c_type != g->d_type) return GS_REASON_TYPE;
   /* COMPUTE_16F would add up in half. */
-  if ((g->d_type != g->a_type && g->d_type != GS_TYPE_F32) || g->compute != GS_COMPUTE_32F) return GS_REASON_TYPE;
+  if ((g->d_type != g->a_type && g->d_type != GS_TYPE_F32) || g->compute != GS_COMPUTE_32F)
+    return GS_REASON_TYPE;
   if (g->epilogue == GS_EPILOGUE_OTHER) return GS_REASON_EPILOGUE;
   return g->batch_kind == GS_BATCH_SINGLE || g->batch_kind == GS_BATCH_STRIDED ? GS_REASON_SERVED
-                                                                                : GS_REASON_KERNEL;
+                                                                               : GS_REASON_KERNEL;
 }

@@ -24,8 +24,8 @@ static bool set(const gs_real_t *real, cublasLtMatmulAlgo_t *algo, cublasLtMatmu
 }
 
 /* An attribute that an older library does not know may stay at 0. */
-bool gs_library_algo(const gs_real_t *real, cublasLtHandle_t handle, const gs_gemm_t *g, const gs_algo_t *algo,
-                     int split_k, cublasLtMatmulAlgo_t *made) {
+bool gs_library_algo(const gs_real_t *real, cublasLtHandle_t handle, const gs_gemm_t *g,
+                     const gs_algo_t *algo, int split_k, cublasLtMatmulAlgo_t *made) {
   cudaDataType_t ab = cuda_types[g->a_type], cd = cuda_types[g->d_type];
   int32_t splits = split_k;
   if (!has_functions(real)) return false;
@@ -84,8 +84,8 @@ static bool make_desc(gs_library_t *library, const gs_gemm_t *g, const void *bia
   return made;
 }
 
-static bool make_layout(const gs_real_t *real, cublasLtMatrixLayout_t layout, const gs_gemm_t *g, gs_type_t type,
-                        int64_t rows, int64_t columns, int64_t ld, int64_t stride) {
+static bool make_layout(const gs_real_t *real, cublasLtMatrixLayout_t layout, const gs_gemm_t *g,
+                        gs_type_t type, int64_t rows, int64_t columns, int64_t ld, int64_t stride) {
   if (real->cublasLtMatrixLayoutInit_internal(layout, sizeof *layout, cuda_types[type], (uint64_t)rows,
                                               (uint64_t)columns, ld) != CUBLAS_STATUS_SUCCESS)
     return false;
@@ -100,8 +100,10 @@ static bool make_layout(const gs_real_t *real, cublasLtMatrixLayout_t layout, co
 static bool make_layouts(gs_library_t *library, const gs_gemm_t *g) {
   const gs_real_t *real = library->real;
   bool ta = g->transa != GS_OP_N, tb = g->transb != GS_OP_N;
-  return make_layout(real, &library->a, g, g->a_type, ta ? g->k : g->m, ta ? g->m : g->k, g->lda, g->stride_a) &&
-         make_layout(real, &library->b, g, g->b_type, tb ? g->n : g->k, tb ? g->k : g->n, g->ldb, g->stride_b) &&
+  return make_layout(real, &library->a, g, g->a_type, ta ? g->k : g->m, ta ? g->m : g->k, g->lda,
+                     g->stride_a) &&
+         make_layout(real, &library->b, g, g->b_type, tb ? g->n : g->k, tb ? g->k : g->n, g->ldb,
+                     g->stride_b) &&
          make_layout(real, &library->c, g, g->c_type, g->m, g->n, g->ldc, g->stride_c) &&
          make_layout(real, &library->d, g, g->d_type, g->m, g->n, g->ldd, g->stride_d);
 }
@@ -134,12 +136,14 @@ static bool check(gs_library_t *library, cublasLtHandle_t handle, int device_sca
 }
 
 gs_reason_t gs_library_prepare(gs_library_t *library, const gs_real_t *real, cublasLtHandle_t handle,
-                               const gs_gemm_t *g, const gs_operands_t *at, const gs_algo_t *algo, int split_k) {
+                               const gs_gemm_t *g, const gs_operands_t *at, const gs_algo_t *algo,
+                               int split_k) {
   *library = (gs_library_t){.real = real, .biased = gs_epilogue_has_bias((gs_epilogue_t)g->epilogue)};
   library->refusal = gs_algo_supports(g);
   if (library->refusal != GS_REASON_SERVED) return library->refusal;
   library->refusal = GS_REASON_ALGORITHM_REFUSED;
-  if (!gs_algo_exact(algo) || !gs_library_algo(real, handle, g, algo, split_k, &library->algo)) return library->refusal;
+  if (!gs_algo_exact(algo) || !gs_library_algo(real, handle, g, algo, split_k, &library->algo))
+    return library->refusal;
   if (!make_desc(library, g, at->bias, 0) || !make_desc(library, g, at->bias, 1) || !make_layouts(library, g))
     return library->refusal;
   library->usable[0] = check(library, handle, 0);
@@ -148,8 +152,9 @@ gs_reason_t gs_library_prepare(gs_library_t *library, const gs_real_t *real, cub
   return library->refusal = aligned(library, g) ? GS_REASON_SERVED : GS_REASON_ALIGNMENT;
 }
 
-cublasStatus_t gs_library_matmul(const gs_library_t *library, cublasLtHandle_t handle, const gs_operands_t *at,
-                                 bool device_scalars, void *workspace, cudaStream_t stream) {
+cublasStatus_t gs_library_matmul(const gs_library_t *library, cublasLtHandle_t handle,
+                                 const gs_operands_t *at, bool device_scalars, void *workspace,
+                                 cudaStream_t stream) {
   const gs_real_t *real = library->real;
   cublasLtMatmulDescOpaque_t biased;
   const cublasLtMatmulDescOpaque_t *desc = &library->desc[device_scalars];
@@ -161,12 +166,11 @@ cublasStatus_t gs_library_matmul(const gs_library_t *library, cublasLtHandle_t h
       return CUBLAS_STATUS_INVALID_VALUE;
   }
 #define READ_ONLY(type, object) ((type)(uintptr_t)(object)) /* the prototypes lack a const */
-  return real->cublasLtMatmul(handle, READ_ONLY(cublasLtMatmulDesc_t, desc), at->alpha, at->a,
-                              READ_ONLY(cublasLtMatrixLayout_t, &library->a), at->b,
-                              READ_ONLY(cublasLtMatrixLayout_t, &library->b), at->beta, at->c ? at->c : at->d,
-                              READ_ONLY(cublasLtMatrixLayout_t, &library->c), at->d,
-                              READ_ONLY(cublasLtMatrixLayout_t, &library->d), &library->algo, workspace,
-                              library->workspace, stream);
+  return real->cublasLtMatmul(
+      handle, READ_ONLY(cublasLtMatmulDesc_t, desc), at->alpha, at->a,
+      READ_ONLY(cublasLtMatrixLayout_t, &library->a), at->b, READ_ONLY(cublasLtMatrixLayout_t, &library->b),
+      at->beta, at->c ? at->c : at->d, READ_ONLY(cublasLtMatrixLayout_t, &library->c), at->d,
+      READ_ONLY(cublasLtMatrixLayout_t, &library->d), &library->algo, workspace, library->workspace, stream);
 #undef READ_ONLY
 }
 

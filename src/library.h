@@ -13,7 +13,7 @@ typedef struct gs_library {
   const gs_real_t *real;
   const gs_row_t *row;
   gs_reason_t refusal; /* GS_REASON_SERVED: ready */
-  bool usable[2]; /* with scalars on the host, on the device */
+  bool usable[2];      /* with scalars on the host, on the device */
   bool biased;
   size_t workspace; /* bytes that it wants */
   cublasLtMatmulAlgo_t algo;
@@ -23,8 +23,8 @@ typedef struct gs_library {
 
 /* Makes the algorithm of real from its attributes: cublasLtMatmulAlgoInit, then each is set. handle belongs to
  * the caller; g's types are what it is for. False where the library does not take them. */
-bool gs_library_algo(const gs_real_t *real, cublasLtHandle_t handle, const gs_gemm_t *g, const gs_algo_t *algo,
-                     int split_k, cublasLtMatmulAlgo_t *made);
+bool gs_library_algo(const gs_real_t *real, cublasLtHandle_t handle, const gs_gemm_t *g,
+                     const gs_algo_t *algo, int split_k, cublasLtMatmulAlgo_t *made);
 /* Reads an algorithm's attributes; false where the library does not name them all. */
 bool gs_library_read(const gs_real_t *real, const cublasLtMatmulAlgo_t *made, gs_algo_t *algo, int *split_k);
 
@@ -38,10 +38,12 @@ void gs_libraries_free(gs_libraries_t *libraries);
 /* Makes an algorithm ready for g, asking the library whether it can compute it (cublasLtMatmulAlgoCheck) and
  * how aligned operands must be. at: any operands of such a call. Launches nothing. */
 gs_reason_t gs_library_prepare(gs_library_t *library, const gs_real_t *real, cublasLtHandle_t handle,
-                               const gs_gemm_t *g, const gs_operands_t *at, const gs_algo_t *algo, int split_k);
+                               const gs_gemm_t *g, const gs_operands_t *at, const gs_algo_t *algo,
+                               int split_k);
 /* Computes one product that it is ready for, with scalars where it is usable; workspace: library->workspace
  * bytes. Thread-safe. */
-cublasStatus_t gs_library_matmul(const gs_library_t *library, cublasLtHandle_t handle, const gs_operands_t *at,
-                                 bool device_scalars, void *workspace, cudaStream_t stream);
+cublasStatus_t gs_library_matmul(const gs_library_t *library, cublasLtHandle_t handle,
+                                 const gs_operands_t *at, bool device_scalars, void *workspace,
+                                 cudaStream_t stream);
 
 #endif

@@ -122,6 +122,7 @@ static bool bind_both(gs_cublas_t *cublas, void *handle, char *fault, size_t siz
   if (dladdr((void *)(uintptr_t)cublas->cublasGemmEx, &info) && info.dli_fname)
     snprintf(cublas->path, sizeof cublas->path, "%s", info.dli_fname);
   snprintf(lt, sizeof lt, "libcublasLt.so.%d", cublas->version[0]);
+  cublas->real = gs_real_of((const void *)(uintptr_t)cublas->cublasGemmEx);
   return bind(cublas, dlopen(lt, RTLD_NOW | RTLD_NOLOAD), true, fault, size);
 }
 

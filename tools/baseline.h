@@ -6,6 +6,7 @@
 #include <cublas_api.h>
 
 #include "gpu.h"
+#include "library.h"
 
 #define GS_CUBLAS_FUNCTIONS(X)                                                                               \
   X(cublasCreate_v2)                                                                                         \
@@ -28,7 +29,11 @@
   X(cublasLtMatmulPreferenceCreate)                                                                          \
   X(cublasLtMatmulPreferenceDestroy)                                                                         \
   X(cublasLtMatmulPreferenceSetAttribute)                                                                    \
-  X(cublasLtMatmulAlgoGetHeuristic)
+  X(cublasLtMatmulAlgoGetHeuristic)                                                                          \
+  X(cublasLtMatmulAlgoGetIds)                                                                                \
+  X(cublasLtMatmulAlgoInit)                                                                                  \
+  X(cublasLtMatmulAlgoCapGetAttribute)                                                                       \
+  X(cublasLtMatmulAlgoCheck)
 
 #define GS_CUBLAS_WORKSPACE (32u << 20) /* bytes: what cuBLAS itself takes on Hopper */
 
@@ -37,7 +42,8 @@ typedef struct {
   GS_CUBLAS_FUNCTIONS(X)
   GS_CUBLASLT_FUNCTIONS(X)
 #undef X
-  char path[512]; /* of libcublas */
+  const gs_real_t *real; /* the same library, as the preloaded one knows it */
+  char path[512];        /* of libcublas */
   int version[3];
   gs_gpu_t *gpu;
   cublasHandle_t handle;

@@ -168,6 +168,10 @@ static bool enqueue(gs_bench_t *bench, gs_contender_t *contender, int copy) {
     return gs_cublas_gemm(bench->cublas, &bench->gemm, &o) == CUBLAS_STATUS_SUCCESS;
   case GS_BY_LT:
     return gs_lt_matmul(&bench->lt, contender->index, &bench->gemm, &o) == CUBLAS_STATUS_SUCCESS;
+  case GS_BY_ALGO:
+    return gs_library_matmul(contender->library, bench->cublas->lt, &o, false,
+                             gs_gpu_pointer(bench->cublas->workspace),
+                             (cudaStream_t)bench->gpu->stream) == CUBLAS_STATUS_SUCCESS;
   }
   return false;
 }
@@ -196,10 +200,24 @@ static bool has_workspace(gs_bench_t *bench, const gs_contender_t *contender) {
   return gs_gpu_ok(bench->gpu);
 }
 
+/* As a program's call would find it, and within what GEMMSHIM_VRAM_MB grants by default. */
+static bool has_library(gs_bench_t *bench, gs_contender_t *contender) {
+  const gs_cublas_t *cublas = bench->cublas;
+  gs_operands_t o = gs_bench_operands(bench, 0);
+  gs_library_t *library = cublas && cublas->real ? malloc(sizeof *library) : NULL;
+  contender->library = library;
+  return library &&
+         gs_library_prepare(library, cublas->real, cublas->lt, &bench->gemm, &o, &contender->algo,
+                            contender->split_k) == GS_REASON_SERVED &&
+         library->usable[0] &&
+         library->workspace + GS_SPLIT_COUNTERS * sizeof(unsigned) <= GS_BENCH_WORKSPACE;
+}
+
 bool gs_bench_ready(gs_bench_t *bench, gs_contender_t *contender) {
   gs_gpu_t *gpu = bench->gpu;
   if (!gs_gpu_ok(gpu)) return false;
   if (contender->kind == GS_BY_KERNEL && !has_workspace(bench, contender)) return false;
+  if (contender->kind == GS_BY_ALGO && !has_library(bench, contender)) return false;
   /* The first call loads code, which a capture must not. */
   bool ran = gs_gpu_ok(gpu) && enqueue(bench, contender, 0);
   gs_gpu_sync(gpu);
@@ -212,7 +230,8 @@ bool gs_bench_ready(gs_bench_t *bench, gs_contender_t *contender) {
 
 void gs_bench_done(gs_contender_t *contender) {
   if (contender->graph) gs_driver_tools.cuGraphExecDestroy(contender->graph);
-  contender->graph = NULL;
+  free(contender->library);
+  contender->graph = NULL, contender->library = NULL;
 }
 
 /* ---- clocks ---- */
@@ -267,6 +286,9 @@ int gs_contender_name(char *buffer, size_t size, const gs_contender_t *contender
     return snprintf(buffer, size, "cublasGemmEx");
   case GS_BY_LT:
     return snprintf(buffer, size, "cublasLtMatmul candidate %d", contender->index);
+  case GS_BY_ALGO:
+    gs_algo_format(id, sizeof id, &contender->algo);
+    return snprintf(buffer, size, "%s split_k %d", id, contender->split_k);
   case GS_BY_KERNEL:
     kernel = gs_kernel_at(contender->index);
     gs_kernel_format(id, sizeof id, &kernel);

@@ -16,13 +16,17 @@
 
 #define GS_BENCH_WORKSPACE (32u << 20) /* bytes, for split-K; what GEMMSHIM_VRAM_MB grants by default */
 
-typedef enum { GS_BY_KERNEL, GS_BY_GEMM_EX, GS_BY_LT } gs_contender_kind_t;
+/* LT: cublasLtMatmul with an algorithm as its heuristic gave it; ALGO: with one made from its attributes, by the
+ * code that serves rows. */
+typedef enum { GS_BY_KERNEL, GS_BY_GEMM_EX, GS_BY_LT, GS_BY_ALGO } gs_contender_kind_t;
 
 typedef struct {
   gs_contender_kind_t kind;
   int index; /* of the kernel, as gs_kernel_at, or of cuBLASLt's candidate */
   int split_k, raster;
-  double predicted_us; /* by the cost model; kernels only */
+  gs_algo_t algo;        /* of ALGO */
+  gs_library_t *library; /* of ALGO: ready for the product; owned */
+  double predicted_us;   /* by the cost model; kernels only */
   CUgraphExec graph;
   CUdeviceptr workspace;                                              /* of a kernel that splits k */
   double gpu_us[GS_BENCH_SAMPLES_MAX], wall_us[GS_BENCH_SAMPLES_MAX]; /* per call */

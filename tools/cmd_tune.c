@@ -15,10 +15,14 @@
 static const char help[] =
     "usage: gemmshim tune [OPTION...] FILE.calls | --shape SHAPE... | --models FILE\n\n"
     "Measures, on this GPU, our kernels for each product against cublasGemmEx and every algorithm that\n"
-    "cuBLASLt's heuristic offers, and writes the winners into a table. A row is written only where it was\n"
-    "faster beyond noise (95% interval of the ratio above 1, gpu clock) and passed the FP64 gate; losses "
-    "are\n"
-    "listed. A table that exists is extended: rows it has are kept, and not measured again.\n\n"
+    "cuBLASLt's heuristic offers, and writes the winners into a table. A row is written only where a kernel "
+    "was\n"
+    "faster than all of them beyond noise (95% interval of the ratio above 1, gpu clock), or where one of\n"
+    "cuBLASLt's own algorithms, offered or not, was faster than what the program calls; or where they tie on "
+    "the\n"
+    "gpu clock and win on the wall clock, as host-bound programs feel it; and where the FP64 gate was "
+    "passed.\n"
+    "Losses are listed. A table that exists is extended: rows it has are kept, and not measured again.\n\n"
     "  --shape SHAPE     TNxMxNxK:f16_f16[:bias], in cuBLAS's terms; N may be a list: TNx4096x1,8,64x4096\n"
     "  --models FILE     layers: name transa transb m k note, tab-separated\n"
     "    --n LIST        at these n (1,2,4,8,16,32,64,128,512,2048)\n"
@@ -193,13 +197,14 @@ static void print_tuned(const gs_tuned_t *tuned) {
     printf(" %s\n", tuned->why);
     return;
   }
-  gs_kernel_format(id, sizeof id, &row->kernel);
+  gs_row_name(id, sizeof id, row);
   printf(" %.3fx [%.3f, %.3f] %8.2f us, %s %.2f us; wall %.1f, %.1f us; %s split_k %d raster %d",
          tuned->ratio.value, tuned->ratio.lo, tuned->ratio.hi, (double)row->us, tuned->library,
          (double)row->library_us, (double)row->wall_us, (double)row->library_wall_us, id, row->split_k,
          row->raster);
   if (tuned->verdict == GS_TUNE_WRONG)
     printf("; %s (error %.2e, bound %.2e)", tuned->why, tuned->error, tuned->bound);
+  if (tuned->verdict == GS_TUNE_WIN && tuned->by_wall) printf("; on the wall clock");
   putchar('\n');
 }
 
@@ -215,9 +220,13 @@ static cJSON *json_tuned(const gs_tuned_t *tuned) {
   cJSON_AddNumberToObject(entry, "lt_candidates", tuned->lt_candidates);
   if (tuned->why[0]) cJSON_AddStringToObject(entry, "why", tuned->why);
   if (tuned->verdict == GS_TUNE_NONE) return entry;
-  gs_kernel_format(text, sizeof text, &row->kernel);
+  gs_row_name(text, sizeof text, row);
   cJSON_AddStringToObject(entry, "kernel", text);
   cJSON_AddStringToObject(entry, "library", tuned->library);
+  cJSON_AddStringToObject(entry, "won_on",
+                          tuned->verdict != GS_TUNE_WIN ? ""
+                          : tuned->by_wall              ? "wall"
+                                                        : "gpu");
   const struct {
     const char *name;
     double value;

@@ -74,16 +74,45 @@ double gs_geomean(const double *x, size_t n) {
   return exp(sum / (double)n);
 }
 
-static double resampled_ratio(const double *x, const double *y, size_t n, double *scratch,
-                              gs_random_t *random) {
-  double *a = scratch, *b = scratch + n;
+/* Values in order, and where in that order each of the original ones stands. */
+typedef struct {
+  double *sorted;
+  size_t *rank, *times; /* times: how often each sorted one was picked */
+} gs_ranked_t;
+
+static gs_ranked_t ranked(const double *x, size_t n) {
+  gs_ranked_t r = {allocated(n), (size_t *)allocated(n), (size_t *)allocated(n)};
+  memcpy(r.sorted, x, n * sizeof *x);
+  qsort(r.sorted, n, sizeof *x, by_value);
+  for (size_t i = 0; i < n; i++) {
+    double *at = bsearch(&x[i], r.sorted, n, sizeof *x, by_value); /* of equal ones any will do */
+    r.rank[i] = (size_t)(at - r.sorted);
+  }
+  return r;
+}
+
+static void ranked_free(gs_ranked_t *r) {
+  free(r->sorted), free(r->rank), free(r->times);
+}
+
+/* The median of the n values that were picked. */
+static double picked_median(const gs_ranked_t *r, size_t n) {
+  size_t below = (n - 1) / 2, above = n / 2, seen = 0, i = 0;
+  while (seen + r->times[i] <= below) seen += r->times[i++];
+  double low = r->sorted[i];
+  while (seen + r->times[i] <= above) seen += r->times[i++];
+  return low + 0.5 * (r->sorted[i] - low);
+}
+_Static_assert(sizeof(size_t) == sizeof(double), "one way to allocate both");
+
+static double resampled_ratio(gs_ranked_t *x, gs_ranked_t *y, size_t n, gs_random_t *random) {
+  memset(x->times, 0, n * sizeof *x->times);
+  memset(y->times, 0, n * sizeof *y->times);
   for (size_t i = 0; i < n; i++) {
     size_t pick = gs_random_below(random, n);
-    a[i] = x[pick], b[i] = y[pick];
+    x->times[x->rank[pick]]++, y->times[y->rank[pick]]++;
   }
-  qsort(a, n, sizeof *a, by_value);
-  qsort(b, n, sizeof *b, by_value);
-  return quantile_sorted(a, n, 0.5) / quantile_sorted(b, n, 0.5);
+  return picked_median(x, n) / picked_median(y, n);
 }
 
 /* Sets the ends of the interval to the 2.5% and 97.5% quantiles of the resampled values, which it sorts. */
@@ -96,11 +125,12 @@ static void percentiles(gs_interval_t *interval, double *resampled) {
 gs_interval_t gs_ratio_of_medians(const double *x, const double *y, size_t n, uint64_t seed) {
   gs_interval_t interval = {gs_median(x, n) / gs_median(y, n), NAN, NAN};
   if (n < GS_INTERVAL_PAIRS_MIN) return interval;
-  double *ratios = allocated(GS_RESAMPLES), *scratch = allocated(2 * n);
+  double *ratios = allocated(GS_RESAMPLES);
+  gs_ranked_t of_x = ranked(x, n), of_y = ranked(y, n);
   gs_random_t random = {seed};
-  for (int i = 0; i < GS_RESAMPLES; i++) ratios[i] = resampled_ratio(x, y, n, scratch, &random);
+  for (int i = 0; i < GS_RESAMPLES; i++) ratios[i] = resampled_ratio(&of_x, &of_y, n, &random);
   percentiles(&interval, ratios);
-  free(ratios), free(scratch);
+  free(ratios), ranked_free(&of_x), ranked_free(&of_y);
   return interval;
 }
 

@@ -7,6 +7,9 @@
 #include <string.h>
 #include <time.h>
 
+#include "algos.h"
+#include "extras.h"
+#include "race.h"
 #include "rank.h"
 
 const char *const gs_tune_verdict_names[] = {"win", "tie", "loss", "WRONG", "none"};
@@ -14,170 +17,242 @@ const char *const gs_tune_verdict_names[] = {"win", "tie", "loss", "WRONG", "non
 static const int rasters[] = {2, 4, 8};
 #define RASTERS (int)(sizeof rasters / sizeof *rasters)
 
-#define CONTENDERS_MAX  (GS_TUNE_CANDIDATES_MAX + RASTERS + 1 + GS_LT_CANDIDATES_MAX) /* 1: cublasGemmEx */
-#define KEPT_OF_LIBRARY 3
-#define FIRST_ROUNDS    3
-#define SECOND_ROUNDS   5
+#define FIRST_ROUNDS  3
+#define SECOND_ROUNDS 5
+#define BEYOND        8   /* algorithms that the heuristic did not offer, measured */
+#define ALGOS_KEPT    3   /* after the first heat; as many of those offered join */
+#define HOPELESS      1.1 /* times the library's time after the heats, ... */
+#define HOPELESS_US   30  /* ... where a product takes so long that host time decides nothing */
 
-/* All contenders of one product, in one array, and those still in the race. */
-typedef struct {
-  gs_bench_t *bench;
-  gs_contender_t *all;
-  int count;
-  gs_contender_t *ours[CONTENDERS_MAX], *theirs[CONTENDERS_MAX];
-  int our_count, their_count;
-} gs_race_t;
+/* ---- who takes part ---- */
 
-static void enter(gs_race_t *race, gs_contender_t contender) {
-  gs_contender_t *entered = &race->all[race->count];
-  *entered = contender;
-  if (!gs_bench_ready(race->bench, entered)) {
-    gs_bench_done(entered);
-    return;
-  }
-  race->count++;
-  if (contender.kind == GS_BY_KERNEL)
-    race->ours[race->our_count++] = entered;
-  else
-    race->theirs[race->their_count++] = entered;
+static gs_contender_t kernel_contender(int index, int split_k, int raster, double predicted_us) {
+  return (gs_contender_t){.kind = GS_BY_KERNEL,
+                          .index = index,
+                          .split_k = split_k,
+                          .raster = raster,
+                          .predicted_us = predicted_us};
+}
+
+static gs_contender_t algo_contender(const gs_algo_t *algo, int split_k) {
+  return (gs_contender_t){.kind = GS_BY_ALGO, .algo = *algo, .split_k = split_k, .raster = 1};
+}
+
+static void enter_row(gs_race_t *race, const gs_row_t *row) {
+  if (gs_row_supports(row, &race->bench->gemm) != GS_REASON_SERVED) return;
+  gs_race_enter(race, row->by_library ? algo_contender(&row->algo, row->split_k)
+                                      : kernel_contender(row->index, row->split_k, row->raster, 0));
 }
 
 static void enter_ranked(gs_race_t *race, const gs_tune_options_t *options) {
   gs_bench_t *bench = race->bench;
   gs_candidate_t best[GS_TUNE_CANDIDATES_MAX];
+  gs_algos_t algos[BEYOND];
   int count = gs_rank(bench->gpu, options->pool, &bench->gemm, options->split_max, GS_BENCH_WORKSPACE, best,
                       options->candidates);
   for (int i = 0; i < count; i++)
-    enter(race, (gs_contender_t){.kind = GS_BY_KERNEL,
-                                 .index = best[i].index,
-                                 .split_k = best[i].split_k,
-                                 .raster = 1,
-                                 .predicted_us = best[i].us});
+    gs_race_enter(race, kernel_contender(best[i].index, best[i].split_k, 1, best[i].us));
+  count = gs_algos_beyond(&bench->lt, &bench->gemm, algos, BEYOND);
+  for (int i = 0; i < count; i++) gs_race_enter(race, algo_contender(&algos[i].algo, algos[i].split_k));
 }
 
-static void enter_all(gs_race_t *race, const gs_tune_options_t *options) {
-  gs_bench_t *bench = race->bench;
-  const gs_row_t *row = options->row;
-  if (row && gs_kernel_supports(&row->kernel, &bench->gemm) == GS_REASON_SERVED)
-    enter(race,
-          (gs_contender_t){
-              .kind = GS_BY_KERNEL, .index = row->index, .split_k = row->split_k, .raster = row->raster});
-  if (!row) enter_ranked(race, options);
-  if (bench->gemm.epilogue == GS_EPILOGUE_DEFAULT) enter(race, (gs_contender_t){.kind = GS_BY_GEMM_EX});
-  for (int i = 0; i < bench->lt.count; i++) enter(race, (gs_contender_t){.kind = GS_BY_LT, .index = i});
+static void enter_library(gs_race_t *race) {
+  if (race->bench->gemm.epilogue == GS_EPILOGUE_DEFAULT)
+    gs_race_enter(race, (gs_contender_t){.kind = GS_BY_GEMM_EX});
+  for (int i = 0; i < race->bench->lt.count; i++)
+    gs_race_enter(race, (gs_contender_t){.kind = GS_BY_LT, .index = i});
 }
 
-static int by_time(const void *x, const void *y) {
-  double a = gs_contender_us(*(gs_contender_t *const *)x), b = gs_contender_us(*(gs_contender_t *const *)y);
-  return (a > b) - (a < b);
-}
-
-/* The library's slower ones go, but never cublasGemmEx, which is what programs call. */
-static void cut_theirs(gs_race_t *race, int keep) {
-  for (int i = keep; i < race->their_count; i++)
-    if (race->theirs[i]->kind == GS_BY_GEMM_EX) race->theirs[keep - 1] = race->theirs[i];
-  if (race->their_count > keep) race->their_count = keep;
-}
-
-/* One heat: everyone still in the race runs, then the slower are out. */
-static void heat(gs_race_t *race, int rounds, int keep_ours) {
-  gs_contender_t *both[2 * CONTENDERS_MAX];
-  memcpy(both, race->ours, sizeof *both * (size_t)race->our_count);
-  memcpy(both + race->our_count, race->theirs, sizeof *both * (size_t)race->their_count);
-  gs_bench_gpu(race->bench, both, race->our_count + race->their_count, rounds);
-  qsort(race->ours, (size_t)race->our_count, sizeof *race->ours, by_time);
-  qsort(race->theirs, (size_t)race->their_count, sizeof *race->theirs, by_time);
-  if (race->our_count > keep_ours) race->our_count = keep_ours;
-  cut_theirs(race, KEPT_OF_LIBRARY);
+/* The fastest that the heuristic offered, as a row would name them. */
+static void enter_offered(gs_race_t *race) {
+  gs_algos_t offered;
+  for (int i = 0, entered = 0; i < race->theirs.count && entered < ALGOS_KEPT; i++) {
+    if (race->theirs.at[i]->kind != GS_BY_LT) continue;
+    if (!gs_algos_offered(&race->bench->lt, race->theirs.at[i]->index, &offered)) continue;
+    gs_race_enter(race, algo_contender(&offered.algo, offered.split_k));
+    entered++;
+  }
 }
 
 /* Other orders of the tiles, for the kernel that leads. */
 static void enter_rasters(gs_race_t *race) {
-  gs_contender_t lead = *race->ours[0];
+  if (!race->kernels.count) return;
+  gs_contender_t lead = *race->kernels.at[0];
   gs_kernel_t kernel = gs_kernel_at(lead.index);
   const gs_gemm_t *g = &race->bench->gemm;
   for (int i = 0; i < RASTERS; i++) {
     if (g->m <= (int64_t)kernel.bm * rasters[i] / 2 || g->n <= kernel.bn) break; /* the same order again */
-    enter(race, (gs_contender_t){.kind = GS_BY_KERNEL,
-                                 .index = lead.index,
-                                 .split_k = lead.split_k,
-                                 .raster = rasters[i],
-                                 .predicted_us = lead.predicted_us});
+    gs_race_enter(race, kernel_contender(lead.index, lead.split_k, rasters[i], lead.predicted_us));
   }
 }
 
-static void judge(gs_race_t *race, gs_tuned_t *tuned, gs_contender_t *ours, gs_contender_t *library) {
+/* ---- who wins ---- */
+
+/* One of ours against one of theirs. */
+typedef struct {
+  gs_contender_t *ours, *theirs;
+  gs_interval_t gpu, wall; /* theirs over ours */
+  gs_gate_t gate;
+  double library_error; /* -1: it does not matter */
+} gs_claim_t;
+
+static gs_claim_t claim(gs_contender_t *ours, gs_contender_t *theirs) {
+  gs_claim_t claim = {.ours = ours, .theirs = theirs, .library_error = -1};
+  if (ours) claim.gpu = gs_ratio_of_medians(theirs->gpu_us, ours->gpu_us, (size_t)ours->gpu_count, 1);
+  return claim;
+}
+
+/* What lets a claim stand; rival: the fastest of the library's algorithms, if any. */
+typedef bool gs_test_t(gs_claim_t *claim, gs_contender_t *rival);
+
+static bool wins(gs_claim_t *claim, gs_contender_t *rival) {
+  (void)rival;
+  return claim->gpu.lo > 1;
+}
+
+/* And no algorithm of the library is so much faster still that the row should be its own. */
+static bool wins_alone(gs_claim_t *claim, gs_contender_t *rival) {
+  if (!wins(claim, rival)) return false;
+  if (!rival || gs_contender_us(rival) >= gs_contender_us(claim->ours)) return true;
+  return gs_ratio_of_medians(claim->ours->gpu_us, rival->gpu_us, (size_t)rival->gpu_count, 1).lo <= 1;
+}
+
+/* No loss on the gpu clock, and less time for the host. */
+static bool wins_by_wall(gs_claim_t *claim, gs_contender_t *rival) {
+  (void)rival;
+  if (claim->gpu.hi < 1 || !(claim->gpu.lo > GS_TUNE_TIE_LO)) return false;
+  claim->wall =
+      gs_ratio_of_medians(claim->theirs->wall_us, claim->ours->wall_us, (size_t)claim->ours->wall_count, 1);
+  return claim->wall.lo > GS_TUNE_WALL_LO;
+}
+
+/* NULL, or what is wrong with the results of ours. */
+static const char *judge(gs_race_t *race, gs_claim_t *claim) {
   const gs_gemm_t *g = &race->bench->gemm;
-  gs_gate_t gate = gs_bench_gate(race->bench, ours);
-  double library_error = -1;
+  claim->gate = gs_bench_gate(race->bench, claim->ours);
   if (g->d_type == GS_TYPE_F32) {
-    gs_gate_t of_library = gs_bench_gate(race->bench, library);
-    if (isfinite(gs_gate_error(&of_library))) library_error = gs_gate_error(&of_library);
+    gs_gate_t of_library = gs_bench_gate(race->bench, claim->theirs);
+    if (isfinite(gs_gate_error(&of_library))) claim->library_error = gs_gate_error(&of_library);
   }
-  const char *why = gs_gate_fault(&gate, GS_GATE_ROUNDING, g->d_type, g->k, library_error);
-  tuned->error = gs_gate_error(&gate), tuned->bound = gs_gate_bound(&gate, g->d_type, g->k, library_error);
-  if (!why) return;
-  tuned->verdict = GS_TUNE_WRONG;
-  snprintf(tuned->why, sizeof tuned->why, "%s", why);
+  return gs_gate_fault(&claim->gate, GS_GATE_ROUNDING, g->d_type, g->k, claim->library_error);
 }
 
-/* The best kernel against the library's best, afresh: what chose them must not judge them. */
-static void final(gs_race_t *race, gs_tuned_t *tuned, int rounds) {
-  gs_contender_t *ours = race->ours[0], *library = race->theirs[0], *runners[1 + KEPT_OF_LIBRARY] = {ours};
-  int count = 1;
-  for (int i = 0; i < race->their_count; i++) runners[count++] = race->theirs[i];
-  for (int i = 0; i < count; i++) runners[i]->gpu_count = 0;
+static gs_contender_t *fastest(const gs_side_t *side) {
+  gs_contender_t *best = side->count ? side->at[0] : NULL;
+  for (int i = 1; i < side->count; i++)
+    if (gs_contender_us(side->at[i]) < gs_contender_us(best)) best = side->at[i];
+  return best;
+}
+
+static void describe(gs_race_t *race, gs_tuned_t *tuned, const gs_claim_t *claim) {
+  const gs_contender_t *ours = claim->ours, *theirs = claim->theirs;
+  gs_row_t *row = &tuned->row;
+  *row = (gs_row_t){.key = gs_key_of(&tuned->gemm),
+                    .n_lo = (int32_t)tuned->gemm.n,
+                    .n_hi = (int32_t)tuned->gemm.n,
+                    .by_library = ours->kind == GS_BY_ALGO,
+                    .index = ours->kind == GS_BY_ALGO ? -1 : ours->index,
+                    .algo = ours->algo,
+                    .split_k = (int16_t)ours->split_k,
+                    .raster = (int16_t)ours->raster,
+                    .us = (float)gs_contender_us(ours),
+                    .library_us = (float)gs_contender_us(theirs),
+                    .wall_us = (float)gs_median(ours->wall_us, (size_t)ours->wall_count),
+                    .library_wall_us = (float)gs_median(theirs->wall_us, (size_t)theirs->wall_count)};
+  if (!row->by_library) row->kernel = gs_kernel_at(ours->index);
+  const gs_gemm_t *g = &race->bench->gemm;
+  tuned->ratio = claim->gpu;
+  gs_contender_name(tuned->library, sizeof tuned->library, theirs);
+  for (int i = 0; i < race->theirs.count; i++)
+    if (race->theirs.at[i]->kind == GS_BY_GEMM_EX) tuned->gemm_ex_us = gs_contender_us(race->theirs.at[i]);
+  if (claim->gate.count) {
+    tuned->error = gs_gate_error(&claim->gate);
+    tuned->bound = gs_gate_bound(&claim->gate, g->d_type, g->k, claim->library_error);
+  }
+}
+
+/* Both clocks afresh: what chose the runners must not judge them. */
+static bool run_final(gs_race_t *race, int rounds) {
+  const gs_side_t *sides[] = {&race->kernels, &race->algos, &race->theirs};
+  gs_contender_t *runners[GS_RACE_CONTENDERS_MAX];
+  int count = 0;
+  for (int s = 0; s < 3; s++)
+    for (int i = 0; i < sides[s]->count; i++) runners[count++] = sides[s]->at[i];
+  for (int i = 0; i < count; i++) runners[i]->gpu_count = runners[i]->wall_count = 0;
   gs_bench_gpu(race->bench, runners, count, rounds);
   gs_bench_wall(race->bench, runners, count, rounds);
-  if (!gs_gpu_ok(race->bench->gpu)) return;
-  for (int i = 1; i < count; i++) {
-    if (gs_contender_us(runners[i]) < gs_contender_us(library)) library = runners[i];
-    if (runners[i]->kind == GS_BY_GEMM_EX) tuned->gemm_ex_us = gs_contender_us(runners[i]);
-  }
-  size_t n = (size_t)ours->gpu_count;
-  tuned->ratio = gs_ratio_of_medians(library->gpu_us, ours->gpu_us, n, 1);
-  tuned->row.us = (float)gs_contender_us(ours);
-  tuned->row.library_us = (float)gs_contender_us(library);
-  tuned->row.wall_us = (float)gs_median(ours->wall_us, n);
-  tuned->row.library_wall_us = (float)gs_median(library->wall_us, n);
-  gs_contender_name(tuned->library, sizeof tuned->library, library);
-  tuned->verdict = tuned->ratio.lo > 1 ? GS_TUNE_WIN : tuned->ratio.hi < 1 ? GS_TUNE_LOSS : GS_TUNE_TIE;
-  if (tuned->verdict == GS_TUNE_WIN) judge(race, tuned, ours, library);
+  return gs_gpu_ok(race->bench->gpu);
 }
 
-static void describe_row(gs_tuned_t *tuned, const gs_contender_t *ours) {
-  tuned->row.key = gs_key_of(&tuned->gemm);
-  tuned->row.n_lo = tuned->row.n_hi = (int32_t)tuned->gemm.n;
-  tuned->row.index = ours->index;
-  tuned->row.kernel = gs_kernel_at(ours->index);
-  tuned->row.split_k = (int16_t)ours->split_k;
-  tuned->row.raster = (int16_t)ours->raster;
+/* A kernel must beat everything that the library can do; one of the library's algorithms what programs get
+ * without it, and not lose to the heuristic's choice, since a row serves every entry point.
+ * The gpu clock comes first, then the wall clock. An algorithm that fails the gate is out; a kernel that does is a
+ * fault. */
+static void decide(gs_race_t *race, gs_tuned_t *tuned) {
+  gs_contender_t *rival = fastest(&race->algos), *called = gs_race_called(race), *first = gs_race_first(race);
+  gs_claim_t kernel = claim(fastest(&race->kernels), fastest(&race->theirs));
+  gs_claim_t algo = claim(called ? rival : NULL, called), *won = NULL;
+  if (algo.ours && first && first != called && claim(rival, first).gpu.hi < 1) algo.ours = NULL;
+  const struct {
+    gs_claim_t *claim;
+    gs_test_t *stands;
+  } order[] = {
+      {&kernel, wins_alone}, {&algo, wins}, {&kernel, wins}, {&kernel, wins_by_wall}, {&algo, wins_by_wall}};
+  const char *why = NULL;
+  for (size_t i = 0; i < sizeof order / sizeof *order && !won; i++) {
+    gs_claim_t *one = order[i].claim;
+    if (!one->ours || !order[i].stands(one, rival)) continue;
+    why = judge(race, one);
+    if (!why || one == &kernel)
+      won = one;
+    else
+      one->ours = NULL, why = NULL;
+    tuned->by_wall = order[i].stands == wins_by_wall;
+  }
+  gs_claim_t *shown = won ? won : &kernel;
+  if (!shown->ours) shown->ours = rival; /* which failed the gate, or lost */
+  describe(race, tuned, shown);
+  tuned->verdict = why ? GS_TUNE_WRONG : won ? GS_TUNE_WIN : shown->gpu.hi < 1 ? GS_TUNE_LOSS : GS_TUNE_TIE;
+  if (why) snprintf(tuned->why, sizeof tuned->why, "%s", why);
+}
+
+/* Where nobody of ours comes near, a few rounds are proof enough. */
+static int final_rounds(const gs_race_t *race, const gs_tune_options_t *options) {
+  const gs_contender_t *called = gs_race_called(race);
+  double library_us = gs_contender_us(race->theirs.at[0]);
+  if (options->quick) return GS_INTERVAL_PAIRS_MIN;
+  bool hopeless =
+      !options->row && called && gs_contender_us(called) > HOPELESS_US &&
+      (!race->kernels.count || gs_contender_us(race->kernels.at[0]) > HOPELESS * library_us) &&
+      (!race->algos.count || gs_contender_us(race->algos.at[0]) > 0.995 * gs_contender_us(called));
+  return hopeless ? GS_INTERVAL_PAIRS_MIN : GS_TUNE_ROUNDS;
 }
 
 static void run(gs_race_t *race, gs_tuned_t *tuned, const gs_tune_options_t *options) {
-  int rounds = options->quick ? GS_INTERVAL_PAIRS_MIN : GS_TUNE_ROUNDS;
-  enter_all(race, options);
-  tuned->candidates = race->our_count;
+  if (options->row)
+    enter_row(race, options->row);
+  else
+    enter_ranked(race, options);
+  enter_library(race);
+  tuned->candidates = race->kernels.count;
   tuned->lt_candidates = race->bench->lt.count;
-  if (!race->our_count || !race->their_count) {
+  if (!race->theirs.count || (!race->kernels.count && !race->algos.count && !race->bench->lt.count)) {
     snprintf(tuned->why, sizeof tuned->why, "%s",
-             race->our_count ? "cuBLAS refuses it" : "no kernel can compute it");
+             race->theirs.count ? "no kernel can compute it" : "cuBLAS refuses it");
     return;
   }
-  gs_bench_warm(race->bench, race->theirs[0]);
-  heat(race, FIRST_ROUNDS, (race->our_count + 1) / 2);
-  if (!options->row) heat(race, SECOND_ROUNDS, 2), enter_rasters(race);
-  if (race->our_count > 2) heat(race, SECOND_ROUNDS, 1);
-  describe_row(tuned, race->ours[0]);
-  final(race, tuned, rounds);
-}
-
-/* Fastest first. */
-static void tell_all(gs_race_t *race, const gs_tune_options_t *options) {
-  gs_contender_t *order[CONTENDERS_MAX];
-  for (int i = 0; i < race->count; i++) order[i] = &race->all[i];
-  qsort(order, (size_t)race->count, sizeof *order, by_time);
-  for (int i = 0; i < race->count; i++) options->measured(options->context, order[i]);
+  gs_bench_warm(race->bench, race->theirs.at[0]);
+  gs_race_heat(race, FIRST_ROUNDS, (race->kernels.count + 1) / 2, ALGOS_KEPT);
+  if (!options->row) {
+    enter_offered(race);
+    gs_race_heat(race, SECOND_ROUNDS, 2, 2);
+    enter_rasters(race);
+    if (race->kernels.count > 2) gs_race_heat(race, SECOND_ROUNDS, 1, 2);
+  }
+  if (!race->kernels.count && !race->algos.count)
+    snprintf(tuned->why, sizeof tuned->why, "nothing of ours can compute it");
+  else if (run_final(race, final_rounds(race, options)))
+    decide(race, tuned);
 }
 
 gs_table_header_t gs_tune_header(const gs_gpu_t *gpu, const gs_cublas_t *cublas) {
@@ -188,35 +263,33 @@ gs_table_header_t gs_tune_header(const gs_gpu_t *gpu, const gs_cublas_t *cublas)
   snprintf(header->arch, sizeof header->arch, "sm_%d", gpu->device.sm);
   header->sms = gpu->device.sms;
   memcpy(header->cublas, cublas->version, sizeof header->cublas);
-  snprintf(header->method, sizeof header->method,
-           "gpu clock, replayed graphs over rotating operands, medians of %d interleaved rounds against "
-           "cublasGemmEx "
-           "and all cuBLASLt candidates",
-           GS_TUNE_ROUNDS);
+  snprintf(
+      header->method, sizeof header->method,
+      "replayed graphs, operands rotate; %d interleaved rounds against cublasGemmEx and all cuBLASLt offers; "
+      "gpu clock, or a tie there and wall; no server",
+      GS_TUNE_ROUNDS);
   strftime(header->date, sizeof header->date, "%Y-%m-%d", gmtime_r(&now, &day));
   return filled;
 }
 
 gs_tuned_t gs_tune(gs_bench_t *bench, const gs_gemm_t *g, const gs_tune_options_t *options) {
   gs_tuned_t tuned = {.verdict = GS_TUNE_NONE, .gemm = *g};
-  gs_race_t *race = calloc(1, sizeof *race);
-  gs_contender_t *all = calloc(CONTENDERS_MAX, sizeof *all);
-  if (!race || !all || !gs_bench_product(bench, g)) {
+  gs_contender_t *order[GS_RACE_CONTENDERS_MAX];
+  gs_race_t race;
+  if (!gs_race_open(&race, bench, g)) {
     snprintf(tuned.why, sizeof tuned.why, "memory does not hold its operands");
     if (!gs_gpu_ok(bench->gpu)) gs_gpu_forgive(bench->gpu);
   } else {
     tuned.copies = bench->copies;
-    race->bench = bench, race->all = all;
-    run(race, &tuned, options);
-    if (options->measured) tell_all(race, options);
-    for (int i = 0; i < race->count; i++) gs_bench_done(&all[i]);
+    run(&race, &tuned, options);
+    gs_race_order(&race, order);
+    for (int i = 0; i < race.count && options->measured; i++) options->measured(options->context, order[i]);
     if (!gs_gpu_ok(bench->gpu)) {
       tuned.verdict = GS_TUNE_NONE;
       snprintf(tuned.why, sizeof tuned.why, "%.120s", bench->gpu->fault);
-      gs_gpu_forgive(bench->gpu);
     }
   }
-  free(all);
-  free(race);
+  gs_race_close(&race);
+  if (!gs_gpu_ok(bench->gpu)) gs_gpu_forgive(bench->gpu);
   return tuned;
 }

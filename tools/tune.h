@@ -1,4 +1,5 @@
-/* Tunes one product: finds the kernel that wins, proves it, and fills in its row. */
+/* Tunes one product: finds the kernel, or the algorithm of the library's own, that wins, proves it, and fills in
+ * its row. */
 #ifndef GS_TUNE_H
 #define GS_TUNE_H
 
@@ -10,6 +11,12 @@
 #define GS_TUNE_CANDIDATES_MAX 128
 #define GS_TUNE_ROUNDS         31 /* of the last comparison */
 
+/* Host-bound programs feel the wall clock: a row is also won by a tie on the gpu clock, whose interval may not
+ * begin below TIE_LO, and a win on the wall clock whose interval begins above WALL_LO, so that what gemmshim
+ * itself costs a call does not eat it. */
+#define GS_TUNE_TIE_LO  0.97
+#define GS_TUNE_WALL_LO 1.03
+
 /* Told of every contender that ran, fastest first, when a product is done. */
 typedef void (*gs_measured_t)(void *context, const gs_contender_t *contender);
 
@@ -19,12 +26,13 @@ typedef struct {
   bool quick;             /* few rounds, to try things out; proves nothing */
   gs_measured_t measured; /* NULL: nobody is told */
   void *context;
-  const gs_row_t *row; /* its kernel alone is measured, at g's n; NULL: whatever the cost model names */
+  const gs_row_t
+      *row; /* its kernel or algorithm alone is measured, at g's n; NULL: whatever the cost model names */
 } gs_tune_options_t;
 
 typedef enum {
-  GS_TUNE_WIN,   /* row is to be written: faster by a 95% interval on the gpu clock, and accurate */
-  GS_TUNE_TIE,   /* the interval holds 1 */
+  GS_TUNE_WIN, /* row is to be written: faster by a 95% interval, on the gpu clock or by_wall, and accurate */
+  GS_TUNE_TIE, /* the interval holds 1 */
   GS_TUNE_LOSS,  /* the library is faster */
   GS_TUNE_WRONG, /* would have won, but failed the gate: a fault in a kernel */
   GS_TUNE_NONE,  /* no contender of ours, or none of the library's */
@@ -35,10 +43,12 @@ extern const char *const gs_tune_verdict_names[];
 typedef struct {
   gs_tune_verdict_t verdict;
   gs_gemm_t gemm;
-  gs_row_t row;                  /* of the best kernel, won or not; not of NONE */
-  gs_interval_t ratio;           /* library over ours, gpu clock; of the library's best on the final */
-  double gemm_ex_us;             /* cublasGemmEx, gpu clock; 0: not asked (an epilogue) */
-  char library[40];              /* the contender that library_us is of */
+  gs_row_t row;        /* of the best kernel, won or not; not of NONE */
+  bool by_wall;        /* won on the wall clock, tied on the gpu clock */
+  gs_interval_t ratio; /* library over ours, gpu clock: for a kernel that of the library's best, for an
+                                  * algorithm that of what programs get without it */
+  double gemm_ex_us;   /* cublasGemmEx, gpu clock; 0: not asked (an epilogue) */
+  char library[48];    /* the contender that library_us is of */
   int candidates, lt_candidates; /* measured */
   int copies;                    /* of the operands */
   double error, bound;           /* of the gate; WIN and WRONG only */

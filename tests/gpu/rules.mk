@@ -23,6 +23,7 @@ $(PEERS): $(BUILD)/tests/gpu/%.so: tests/gpu/peer_sums.c tests/gpu/rules.mk
 	$(CC) -std=gnu11 -O2 -Wall -Wextra -Werror -Wno-misleading-indentation -fPIC -shared \
 	  $(PEER_$*) -o $@ $<
 
-$(CLI_RUNNER): $(BUILD)/tests/gpu/test_standin.o $(BUILD)/tests/gpu/test_bench.o | $(PEERS)
+GPU_TESTS := $(patsubst tests/gpu/%.c,$(BUILD)/tests/gpu/%.o,$(wildcard tests/gpu/test_*.c))
+$(CLI_RUNNER): $(GPU_TESTS) | $(PEERS)
 
--include $(BUILD)/tests/gpu/test_standin.d $(BUILD)/tests/gpu/test_bench.d
+-include $(GPU_TESTS:.o=.d)

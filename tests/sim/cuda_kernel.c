@@ -191,22 +191,13 @@ static void use_workspace(const work_t *work) {
          work->workspace_bytes - GS_SPLIT_COUNTERS * sizeof *work->counters);
 }
 
-static void spoil(const product_t *p, const sim_flaw_t *flaw) {
-  for (int64_t z = 0; z < p->batch; z++)
-    for (int64_t j = flaw->last_only ? p->n - 1 : 0; j < p->n; j++)
-      for (int64_t i = flaw->last_only ? p->m - 1 : 0; i < p->m; i++) {
-        int64_t at = z * p->stride_d + j * p->ldd + i;
-        value_store(p->d_type, p->d, at, value_load(p->d_type, p->d, at) * (1 + flaw->wrong));
-      }
-}
-
 static void compute(const void *argument) {
   const work_t *work = argument;
   double begin = sim_now_us();
   if (work->counters) use_workspace(work);
   if (!product_run(&work->product)) driver_stop("out of memory");
-  if (work->flaw.is_wrong) spoil(&work->product, &work->flaw);
-  sim_wait(begin + work->flaw.us);
+  if (work->flaw.is_wrong) product_spoil(&work->product, work->flaw.wrong, work->flaw.last_only);
+  sim_take(begin, work->flaw.us);
   if (work->counters) atomic_store(&work->counters[0], 0);
 }
 

@@ -1,5 +1,6 @@
 /* Stand-in libcuda: streams (work runs at once, in order), captures, events. */
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "driver.h"
@@ -218,6 +219,27 @@ SIM_EXPORT CUresult cuEventDestroy(CUevent event) {
   return CUDA_SUCCESS;
 }
 
+static atomic_ullong set_ns = 1; /* the clock of SIM_CLOCK=set; 0 would be an event without a time */
+
+static bool clock_is_set(void) {
+  const char *text = getenv("SIM_CLOCK");
+  return text && !strcmp(text, "set");
+}
+
+SIM_EXPORT void sim_take(double begin, double us) {
+  if (clock_is_set())
+    atomic_fetch_add(&set_ns, (unsigned long long)(1000 * us));
+  else
+    sim_wait(begin + us);
+}
+
+static unsigned long long clock_ns(void) {
+  struct timespec now;
+  if (clock_is_set()) return atomic_load(&set_ns);
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (unsigned long long)now.tv_sec * 1000000000ull + (unsigned long long)now.tv_nsec;
+}
+
 SIM_EXPORT CUresult cuEventRecord(CUevent event, CUstream handle) {
   SIM_ENTER(event, handle);
   CUstream stream;
@@ -226,10 +248,8 @@ SIM_EXPORT CUresult cuEventRecord(CUevent event, CUstream handle) {
   if (!event) return CUDA_ERROR_INVALID_HANDLE;
   check_event(event);
   if (stream->context->id != event->context) return CUDA_ERROR_INVALID_HANDLE;
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
   atomic_store(&event->captured, atomic_load(&stream->capture) != NULL);
-  atomic_store(&event->ns, (unsigned long long)now.tv_sec * 1000000000ull + (unsigned long long)now.tv_nsec);
+  atomic_store(&event->ns, clock_ns());
   return CUDA_SUCCESS;
 }
 

@@ -82,6 +82,7 @@ CUgraph driver_graph_new(void);
 void driver_graph_free(CUgraph graph);
 
 sim_enqueue_t sim_enqueue;
+sim_take_t sim_take;
 
 #define DRIVER_TRY(call)                                                                                     \
   do {                                                                                                       \

@@ -12,4 +12,8 @@ typedef void sim_work_t(const void *argument);
  * are copied. Exported by libcuda as sim_enqueue. */
 typedef CUresult sim_enqueue_t(CUstream stream, sim_work_t *work, const void *argument, size_t bytes);
 
+/* Work that began at begin (sim_now_us) has taken us: waits until then, or, where SIM_CLOCK=set, puts the clock
+ * that events read forward. Exported by libcuda as sim_take. */
+typedef void sim_take_t(double begin, double us);
+
 #endif

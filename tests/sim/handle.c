@@ -16,6 +16,7 @@ static struct {
   CUresult (*set_current)(CUcontext);
   CUresult (*retain)(CUcontext *, CUdevice);
   sim_enqueue_t *enqueue;
+  sim_take_t *take;
 } driver;
 
 static bool driver_found;
@@ -29,7 +30,9 @@ static void driver_find(void) {
   driver.set_current = (CUresult(*)(CUcontext))dlsym(handle, "cuCtxSetCurrent");
   driver.retain = (CUresult(*)(CUcontext *, CUdevice))dlsym(handle, "cuDevicePrimaryCtxRetain");
   driver.enqueue = (sim_enqueue_t *)dlsym(handle, "sim_enqueue");
-  driver_found = driver.init && driver.current && driver.set_current && driver.retain && driver.enqueue;
+  driver.take = (sim_take_t *)dlsym(handle, "sim_take");
+  driver_found =
+      driver.take && driver.init && driver.current && driver.set_current && driver.retain && driver.enqueue;
 }
 
 static bool driver_ready(void) {
@@ -50,7 +53,7 @@ struct cublasContext *sim_handle_create(void) {
 
 typedef struct {
   product_t product;
-  double us; /* it takes so long at least */
+  sim_flaw_t flaw;
   void *workspace;
   size_t bytes;
 } job_t;
@@ -60,7 +63,8 @@ static void compute(const void *argument) {
   double begin = sim_now_us();
   if (job->bytes) memset(job->workspace, 0xff, job->bytes);
   if (!product_run(&job->product)) abort(); /* out of memory in a test */
-  sim_wait(begin + job->us);
+  if (job->flaw.is_wrong) product_spoil(&job->product, job->flaw.wrong, job->flaw.last_only);
+  driver.take(begin, job->flaw.us);
 }
 
 cublasStatus_t sim_product(CUstream stream, const product_t *product, const char *name, void *workspace,
@@ -68,7 +72,9 @@ cublasStatus_t sim_product(CUstream stream, const product_t *product, const char
   if (sim_nocompute()) return CUBLAS_STATUS_SUCCESS;
   if (!product_known(product)) return CUBLAS_STATUS_NOT_SUPPORTED;
   if (!driver_ready()) return CUBLAS_STATUS_NOT_INITIALIZED;
-  job_t job = {.product = *product, .us = sim_flaw(name).us, .workspace = workspace, .bytes = bytes};
+  sim_flaw_t flaw = sim_flaw(name);
+  sim_wait(sim_now_us() + flaw.host_us);
+  job_t job = {.product = *product, .flaw = flaw, .workspace = workspace, .bytes = bytes};
   CUresult result = driver.enqueue(stream, compute, &job, sizeof job);
   return result == CUDA_SUCCESS ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_EXECUTION_FAILED;
 }

@@ -10,7 +10,7 @@
 static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic(sim_function_t *) list;
 static bool nocompute;
-static const char *times, *wrong; /* SIM_US, SIM_WRONG */
+static const char *times, *host_times, *wrong; /* SIM_US, SIM_HOST_US, SIM_WRONG */
 
 static _Thread_local struct {
   sim_call_t calls[SIM_RECENT];
@@ -21,6 +21,7 @@ __attribute__((constructor)) static void read_environment(void) {
   const char *text = getenv("SIM_NOCOMPUTE");
   nocompute = text && *text == '1';
   times = getenv("SIM_US");
+  host_times = getenv("SIM_HOST_US");
   wrong = getenv("SIM_WRONG");
 }
 
@@ -43,6 +44,7 @@ sim_flaw_t sim_flaw(const char *name) {
   sim_flaw_t flaw = {.us = 0};
   char value[64];
   if (setting(times, name, value, sizeof value)) flaw.us = strtod(value, NULL);
+  if (setting(host_times, name, value, sizeof value)) flaw.host_us = strtod(value, NULL);
   if (setting(wrong, name, value, sizeof value)) {
     const char *colon = strchr(value, ':');
     flaw.is_wrong = true;

@@ -23,9 +23,9 @@ typedef struct sim_function {
 int sim_enter(sim_function_t *function, int count, const uint64_t *args);
 bool sim_nocompute(void);
 
-/* What SIM_US and SIM_WRONG say of a kernel or a function. */
+/* What SIM_US, SIM_HOST_US and SIM_WRONG say of a kernel or a function. */
 typedef struct {
-  double us, wrong;
+  double us, host_us, wrong;
   bool is_wrong, last_only;
 } sim_flaw_t;
 sim_flaw_t sim_flaw(const char *name);

@@ -206,3 +206,12 @@ product_t product_of_kernel(const gs_kernel_t *kernel, const gs_params_t *params
       .beta_ptr = params->beta_ptr,
   };
 }
+
+void product_spoil(const product_t *p, double part, bool last_only) {
+  for (int64_t z = 0; z < p->batch; z++)
+    for (int64_t j = last_only ? p->n - 1 : 0; j < p->n; j++)
+      for (int64_t i = last_only ? p->m - 1 : 0; i < p->m; i++) {
+        int64_t at = z * p->stride_d + j * p->ldd + i;
+        value_store(p->d_type, p->d, at, value_load(p->d_type, p->d, at) * (1 + part));
+      }
+}

@@ -32,6 +32,8 @@ typedef struct {
 bool product_known(const product_t *p);
 /* Computes it; false when memory ran out. */
 bool product_run(const product_t *p);
+/* Puts its result off by that part of itself, of every element or of the last one alone. */
+void product_spoil(const product_t *p, double part, bool last_only);
 /* The product that a kernel with these parameters computes, grid.z being batch. */
 product_t product_of_kernel(const gs_kernel_t *kernel, const gs_params_t *params, int64_t batch);
 

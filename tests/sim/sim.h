@@ -6,8 +6,11 @@
  *   SIM_NOCOMPUTE=1        nothing is computed, remembered or made to fail (to time what is around calls)
  *   SIM_US=cublasGemmEx:40,lt_3:5,mma_*:9   cublasGemmEx, cublasLt's algorithm 3 and kernels whose ids match
  *                          take so many us at least
+ *   SIM_CLOCK=set          events tell the times of SIM_US, exactly, and nothing waits for them
+ *   SIM_HOST_US=cublasGemmEx:40   the calls of cuBLAS take so long, whenever the GPU computes them
+ *   SIM_L2=4096            bytes of the second-level cache
  *   SIM_WRONG=mma_*:all:0.01
- *                          results of kernels whose ids match are off: all by that part of themselves, or "last":
+ *                          results of kernels (or algorithms, lt_5) whose ids match are off: all by that part of themselves, or "last":
  *                          the last element; "last:nan"
  *   SIM_REFUSE=3           cublasLtMatmulAlgoCheck refuses algorithm 3
  *   SIM_GPU=name  SIM_DEVICES=2  SIM_MEMORY_MB=65536  SIM_CUBLAS_VERSION=13.0.2 */
