@@ -191,6 +191,11 @@ carry: all $(OVERHEAD) sim
 gpu-check:
 	tests/gpu/check.sh
 
+## gpu-bench: on a machine with a GPU: products through the library against every way to ask cuBLAS, and torch
+.PHONY: gpu-bench
+gpu-bench:
+	tests/gpu/bench.sh
+
 ## format: clang-format on all sources
 .PHONY: format
 format:

@@ -315,8 +315,7 @@ bool gs_measure_product(gs_measure_t *measure, const gs_product_t *product, gs_b
                                  .random = &bench->random,
                                  .copies = bench->copies,
                                  .calls = bench->calls,
-                                 .idle = bench->outputs,
-                                 .idle_bytes = (size_t)bench->copies * bench->d_bytes,
+                                 .idle = &measure->idle,
                                  .rate = measure->rate,
                                  .stop = measure->stop};
   row->copies = bench->copies;

@@ -15,6 +15,7 @@ typedef struct {
   gs_bench_t bench;
   gs_door_t door;
   const gs_foreigners_t *foreigners;
+  gs_idle_t idle;                     /* open where there are foreigners */
   bool clocks[GS_CLOCK_COUNT], again; /* which to read; whether to measure the noise */
   int rounds;                         /* of each contender on each clock, fewer where they are long */
   double rate;                        /* arrivals a second */

@@ -198,8 +198,11 @@ static int run_on(run_t *run, gs_gpu_t *gpu, const gs_cublas_t *cublas, const ch
   gs_bench_open(&measure->bench, gpu, cublas, NULL, (uint64_t)o->seed);
   if (!gs_door_open(&measure->door, cublas, folder, fault, sizeof fault))
     gs_say("%s", fault);
+  else if (measure->foreigners->count && !gs_idle_open(&measure->idle, gpu))
+    gs_say("%s", gpu->fault);
   else if (continue_file(run))
     status = measure_all(run);
+  gs_idle_close(&measure->idle, gpu);
   gs_door_close(&measure->door);
   gs_bench_close(&measure->bench);
   return status;

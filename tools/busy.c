@@ -7,8 +7,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#define LOOKS          3 /* all must find it busy: one may still see what has just ended */
-#define LOOK_NS        125000000
+#define LOOKS          9 /* all must find it busy: for a second they still see what has just ended */
+#define LOOK_NS        250000000
 #define PROCESSES_MAX  64
 #define PROCESSES_SAID 4
 

@@ -8,7 +8,9 @@
 const char *const gs_clock_kind_names[GS_CLOCK_COUNT] = {GS_CLOCKS(X)};
 #undef X
 
-#define IDLE_FILLS 24 /* before a train: longer on the GPU than the host takes to queue the train */
+#define IDLE_BYTES (64u << 20)
+#define IDLE_US    500 /* longer than the host takes to queue a train */
+#define IDLE_TRIES 8
 
 static void synchronise(const gs_contest_t *contest, const gs_entrant_t *entrant) {
   if (entrant->train)
@@ -52,19 +54,49 @@ void gs_entrant_warm(const gs_contest_t *contest, gs_entrant_t *entrant, double 
     gs_gpu_replay(contest->gpu, entrant->graph);
 }
 
-/* Events on the default stream wait for, and hold up, the streams that calls work on. */
-static double train(const gs_contest_t *contest, const gs_entrant_t *entrant) {
-  gs_gpu_t *gpu = contest->gpu;
-  float ms = 0;
-  int first = (int)gs_random_below(contest->random, (uint64_t)contest->copies);
-  for (int i = 0; i < IDLE_FILLS; i++) gs_gpu_fill(gpu, contest->idle, 0, contest->idle_bytes);
+/* ---- trains ---- */
+
+/* Microseconds between two events on the default stream, which waits for the streams that calls work on. */
+static void begin(gs_gpu_t *gpu) {
   gs_gpu_note(gpu, gs_driver_tools.cuEventRecord(gpu->begin, NULL), "cuEventRecord");
-  for (int i = 0; i < GS_CONTEST_TRAIN; i++) entrant->call(entrant->self, (first + i) % contest->copies);
+}
+static double end(gs_gpu_t *gpu) {
+  float ms = 0;
   gs_gpu_note(gpu, gs_driver_tools.cuEventRecord(gpu->end, NULL), "cuEventRecord");
   gs_gpu_note(gpu, gs_driver_tools.cuCtxSynchronize(), "cuCtxSynchronize");
   gs_gpu_note(gpu, gs_driver_tools.cuEventElapsedTime(&ms, gpu->begin, gpu->end), "cuEventElapsedTime");
-  return 1e3 * ms / GS_CONTEST_TRAIN;
+  return 1e3 * ms;
 }
+
+static void fill(const gs_idle_t *idle, gs_gpu_t *gpu, int times) {
+  for (int i = 0; i < times; i++) gs_gpu_fill(gpu, idle->memory, 0, IDLE_BYTES);
+}
+
+bool gs_idle_open(gs_idle_t *idle, gs_gpu_t *gpu) {
+  *idle = (gs_idle_t){.memory = gs_gpu_alloc(gpu, IDLE_BYTES)};
+  fill(idle, gpu, IDLE_TRIES);
+  begin(gpu);
+  fill(idle, gpu, IDLE_TRIES);
+  double us = end(gpu) / IDLE_TRIES;
+  idle->fills = us > 1 ? (int)ceil(IDLE_US / us) : IDLE_US;
+  return gs_gpu_ok(gpu);
+}
+
+void gs_idle_close(gs_idle_t *idle, gs_gpu_t *gpu) {
+  gs_gpu_free(gpu, idle->memory);
+  *idle = (gs_idle_t){0};
+}
+
+static double train(const gs_contest_t *contest, const gs_entrant_t *entrant) {
+  gs_gpu_t *gpu = contest->gpu;
+  int first = (int)gs_random_below(contest->random, (uint64_t)contest->copies);
+  fill(contest->idle, gpu, contest->idle->fills);
+  begin(gpu);
+  for (int i = 0; i < GS_CONTEST_TRAIN; i++) entrant->call(entrant->self, (first + i) % contest->copies);
+  return end(gpu) / GS_CONTEST_TRAIN;
+}
+
+/* ---- clocks ---- */
 
 static double replay(const gs_contest_t *contest, const gs_entrant_t *entrant) {
   if (entrant->train) return train(contest, entrant);

@@ -32,13 +32,20 @@ typedef struct {
   int count[GS_CLOCK_COUNT];
 } gs_entrant_t;
 
+/* Work that keeps the GPU busy while a train is queued: fills of memory that nobody needs. */
+typedef struct {
+  CUdeviceptr memory;
+  int fills;
+} gs_idle_t;
+bool gs_idle_open(gs_idle_t *idle, gs_gpu_t *gpu);
+void gs_idle_close(gs_idle_t *idle, gs_gpu_t *gpu);
+
 typedef struct {
   gs_gpu_t *gpu;
   gs_random_t *random;
-  int copies, calls; /* of the operands; in a graph */
-  CUdeviceptr idle;  /* memory that a train may overwrite before it starts */
-  size_t idle_bytes;
-  double rate; /* arrivals a second, server clock */
+  int copies, calls;     /* of the operands; in a graph */
+  const gs_idle_t *idle; /* for trains */
+  double rate;           /* arrivals a second, server clock */
   const volatile sig_atomic_t *stop;
 } gs_contest_t;
 

@@ -15,16 +15,7 @@ mkdir -p "$OUT" || exit 1
 nvidia-smi -L > "$OUT/gpu.txt" 2>&1 || { echo "Bail out! no GPU here: $(head -1 "$OUT/gpu.txt")"; exit 1; }
 [ -x "$CLI" ] || { echo "Bail out! $CLI is missing: run make first, or set BUILD"; exit 1; }
 
-# The cuBLAS that torch brings, else the toolkit's: one folder for the programs that look on the library path.
-cublas_folder() {
-  for folder in $("$PYTHON" -c 'import glob, os, sys
-for path in sys.path: print(*glob.glob(os.path.join(path, "nvidia/*/lib")))' 2> /dev/null) \
-    "${CUDA_HOME:-/usr/local/cuda}/lib64"; do
-    ls "$folder"/libcublas.so.1? > /dev/null 2>&1 && { echo "$folder"; return; }
-  done
-}
-CUBLAS=$(cublas_folder)
-CUBLAS_FILE=$(ls "$CUBLAS"/libcublas.so.1? 2> /dev/null | head -1)
+. "$here/cublas.sh"
 
 count=0 failed=0 table=
 # step NAME SECONDS COMMAND...: its output goes to $OUT/NAME.txt; its last line is the detail.

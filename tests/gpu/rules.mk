@@ -2,7 +2,7 @@
 $(BUILD)/tests/gpu/%.o: tests/gpu/%.c
 	@mkdir -p $(@D)
 	$(CC) -std=gnu11 $(OPT) -Wall -Wextra -Werror -Iinclude -Isrc -Itools -Itests/cli \
-	  -DGS_PEERS='"$(abspath $(BUILD)/tests/gpu)"' -MMD -MP -c -o $@ $<
+	  -DGS_BUILD='"$(abspath $(BUILD))"' -DGS_SOURCE='"$(CURDIR)"' -DGS_PEERS='"$(abspath $(BUILD)/tests/gpu)"' -MMD -MP -c -o $@ $<
 
 # Foreign kernels for verify --peer, one wrong in each way; a word of a peer's line is an option of the compiler.
 PEER_right   :=

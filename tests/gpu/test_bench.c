@@ -270,6 +270,28 @@ Test(bench, a_programs_calls_are_measured) {
   HAS(r.out, "served 6");
 }
 
+Test(bench, torch_measures_the_plain_products) {
+  STATUS(sh(ON_SIM QUICK "--clocks wall " SHAPES "--shape TNx64x8x32:f16_f16:bias"), 0);
+  result_t r = sh("python3 " GS_SOURCE "/tests/e2e/torch_matmul.py --list b.csv | sort");
+  STATUS(r, 0);
+  cr_assert_str_eq(r.out, "16 384 128 nn\n16 384 128 tn\n");
+}
+
+/* The script of `make gpu-bench`, with an nvidia-smi that there is not. */
+Test(bench, gpu_bench_ends_in_a_short_table) {
+  STATUS(sh("mkdir bin && printf '#!/bin/sh\necho \"GPU 0: gemmshim CPU stand-in (UUID: x)\"\n' > "
+            "bin/nvidia-smi && "
+            "chmod +x bin/nvidia-smi && printf 'm,n,k,offline_cublas\n64,64,64,2\n' > p.csv"),
+         0);
+  result_t r = sh("export LD_LIBRARY_PATH=$SIM SIM_NOCOMPUTE=1 PATH=$PWD/bin:$PATH; BUILD=" GS_BUILD
+                  " OUT=$PWD/out BUDGET=3 STEPS='rows grid' CLOCKS=wall TABLE=$TABLE PUBLISHED=p.csv "
+                  "CUDA_HOME=/nonexistent " GS_SOURCE "/tests/gpu/bench.sh");
+  HAS(r.out, "== rows\n# gpu: gemmshim CPU stand-in\n");
+  HAS(r.out, "== grid\n");
+  HAS(r.out, "\nwall    auto    max ");
+  HAS(r.out, "products of the table's rows were measured");
+}
+
 /* ---- what is wrong ---- */
 
 Test(bench, a_busy_gpu_is_named) {
