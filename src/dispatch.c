@@ -61,6 +61,8 @@ static void say_fault(void *context, const char *line) {
 static bool selected(const gs_row_t *row) {
   char text[512];
   const char *only = gs_option_text(GS_OPT_ONLY), *skip = gs_option_text(GS_OPT_SKIP);
+  const char *lines = gs_option_text(GS_OPT_ROWS);
+  if (*lines && gs_list_holds(lines, row->line) != 1) return false;
   if (!*only && !*skip) return true;
   gs_row_format(text, sizeof text, row);
   return (!*only || fnmatch(only, text, 0) == 0) && (!*skip || fnmatch(skip, text, 0) != 0);
@@ -70,6 +72,9 @@ static bool add_table(const gs_device_t *device) {
   gs_choice_t choice;
   if (table_count == TABLES_MAX || gs_choose_table(device, say_fault, NULL, &choice) != GS_OK) return false;
   gs_loaded_table_t *loaded = &tables[table_count];
+  if (gs_list_holds(gs_option_text(GS_OPT_ROWS), 0) < 0)
+    gs_log(GS_LOG_FAULT, "GEMMSHIM_ROWS=%.40s: not a list of lines, as 12,20-31; no row is served",
+           gs_option_text(GS_OPT_ROWS));
   int rows = gs_table_rows(choice.table);
   loaded->rows = calloc((size_t)rows + 1, sizeof *loaded->rows);
   if (!loaded->rows) return gs_table_free(choice.table), false;

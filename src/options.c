@@ -79,6 +79,20 @@ bool gs_option_invariant(void) {
                                          environment_is("CUBLASLT_WORKSPACE_SIZE", "0", "1"));
 }
 
+int gs_list_holds(const char *text, long wanted) {
+  int holds = 0;
+  for (const char *at = text; *at; at += *at == ',') {
+    char *end;
+    long from = strtol(at, &end, 10), to = from;
+    if (end == at || from < 0) return -1;
+    if (*end == '-') to = strtol(end + 1, &end, 10);
+    if ((*end && *end != ',') || to < from) return -1;
+    holds |= wanted >= from && wanted <= to;
+    at = end;
+  }
+  return holds;
+}
+
 long gs_option(gs_option_t option) {
   return numbers[option];
 }

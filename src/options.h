@@ -35,4 +35,7 @@ bool gs_option_invariant(void);
 long gs_option(gs_option_t option);
 const char *gs_option_text(gs_option_t option); /* never NULL; valid for the life of the process */
 
+/* Whether a list of numbers, as "12,20-31", holds one: 1 or 0; -1: it is no such list. */
+int gs_list_holds(const char *text, long number);
+
 #endif

@@ -15,17 +15,24 @@ static const char help[] =
     "  --by time|count   order of the shapes (time, where any was sampled)\n"
     "  --top N           show at most N shapes (text: 20; JSON, CSV: all)\n"
     "  --json, --csv     for programs\n"
+    "  --prometheus      counters by verdict and reason, as text for Prometheus (node_exporter's textfile "
+    "folder)\n"
     "  --calls FILE      write the merged set as a .calls file, for `gemmshim tune`\n"
     "  --plot FILE.png   draw the top shapes (needs gnuplot)\n\n"
     "exit status: 0; 1 when a file could not be read (the others are shown) or written; 2 bad usage\n"
     "example: gemmshim report --by count --top 10 app.calls\n";
 
-enum { BY = 256, TOP, JSON, CSV, CALLS, PLOT };
+enum { BY = 256, TOP, JSON, CSV, PROMETHEUS, CALLS, PLOT };
 static const struct option options[] = {
-    {"by", required_argument, NULL, BY},       {"top", required_argument, NULL, TOP},
-    {"json", no_argument, NULL, JSON},         {"csv", no_argument, NULL, CSV},
-    {"calls", required_argument, NULL, CALLS}, {"plot", required_argument, NULL, PLOT},
-    {"help", no_argument, NULL, 'h'},          {0},
+    {"by", required_argument, NULL, BY},
+    {"top", required_argument, NULL, TOP},
+    {"json", no_argument, NULL, JSON},
+    {"csv", no_argument, NULL, CSV},
+    {"prometheus", no_argument, NULL, PROMETHEUS},
+    {"calls", required_argument, NULL, CALLS},
+    {"plot", required_argument, NULL, PLOT},
+    {"help", no_argument, NULL, 'h'},
+    {0},
 };
 
 static bool write_calls(const gs_calls_t *set, const char *path) {
@@ -41,6 +48,8 @@ static void print(const gs_calls_t *set, int format, long top) {
     gs_report_json(set, shown);
   else if (format == CSV)
     gs_report_csv(set, shown);
+  else if (format == PROMETHEUS)
+    gs_report_prometheus(set);
   else
     gs_report_text(set, shown);
 }
@@ -59,7 +68,8 @@ int gs_cmd_report(int argc, char **argv) {
       break;
     case JSON:
     case CSV:
-      if (format && format != c) return gs_usage(argv, "--json and --csv exclude each other");
+    case PROMETHEUS:
+      if (format && format != c) return gs_usage(argv, "--json, --csv and --prometheus exclude each other");
       format = c;
       break;
     case CALLS:

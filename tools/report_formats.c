@@ -150,6 +150,31 @@ void gs_report_json(const gs_calls_t *set, int top) {
   gs_json_print(root);
 }
 
+static void metric(const char *name, const char *type, const char *help) {
+  printf("# HELP gemmshim_%s %s\n# TYPE gemmshim_%s %s\n", name, help, name, type);
+}
+
+void gs_report_prometheus(const gs_calls_t *set) {
+  gs_totals_t totals = gs_totals(set);
+  metric("products_total", "counter",
+         "Matrix products by verdict, and by the reason why they were forwarded.");
+  for (int r = 0; r < GS_REASON_COUNT; r++)
+    printf("gemmshim_products_total{verdict=\"%s\",reason=\"%s\"} %" PRIu64 "\n",
+           r == GS_REASON_SERVED ? "served" : "forwarded", gs_reason_names[r], totals.by_reason[r]);
+  printf("gemmshim_products_total{verdict=\"forwarded\",reason=\"unknown\"} %" PRIu64 "\n", totals.untold);
+  metric("captured_products_total", "counter",
+         "Products, among them, that were captured into CUDA graphs; their replays are not counted.");
+  printf("gemmshim_captured_products_total %" PRIu64 "\n", totals.captured);
+  metric("product_seconds_total", "counter", "GPU time of products, estimated from sampled calls.");
+  printf("gemmshim_product_seconds_total{verdict=\"served\"} %.9g\n", totals.served_us / 1e6);
+  printf("gemmshim_product_seconds_total{verdict=\"forwarded\"} %.9g\n",
+         (totals.us - totals.served_us) / 1e6);
+  metric("shapes", "gauge", "Shapes that were called.");
+  printf("gemmshim_shapes %" PRIu64 "\n", totals.shapes);
+  metric("processes", "gauge", "Processes that called products.");
+  printf("gemmshim_processes %d\n", set->active);
+}
+
 void gs_report_csv(const gs_calls_t *set, int top) {
   puts("entry,transa,transb,m,n,k,lda,ldb,ldc,ldd,a_type,b_type,c_type,d_type,compute,epilogue,batch_kind,"
        "batch,"

@@ -7,6 +7,8 @@
 void gs_report_text(const gs_calls_t *set, int top);
 void gs_report_json(const gs_calls_t *set, int top);
 void gs_report_csv(const gs_calls_t *set, int top);
+/* Counters by verdict and reason, never by shape, in Prometheus's text format (version 0.0.4). */
+void gs_report_prometheus(const gs_calls_t *set);
 /* Shapes one a line, for people: share of GPU time, calls, mean time, who served, the product. */
 void gs_report_shapes(FILE *file, const char *prefix, const gs_calls_t *set, int top);
 /* Draws the top shapes' GPU time (calls, where none was sampled) as a PNG by gnuplot; says what went wrong.

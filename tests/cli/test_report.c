@@ -188,6 +188,48 @@ Test(report, csv_has_as_many_fields_as_its_header) {
   HAS(sh("$G report --csv a.gshist").out, ",500,0,0,300.000,150000.000,,no_row");
 }
 
+/* As its documentation says: a line is a comment, or a name, labels in braces, a number. */
+static bool is_sample(const char *line, char name[64]) {
+  int end = 0, labels = 0;
+  double value;
+  if (sscanf(line, "gemmshim_%40[a-z_]%n", name, &end) != 1) return false;
+  const char *at = line + end;
+  if (*at == '{')
+    for (at++; sscanf(at, "%*[a-z_]=\"%*[a-z_]\"%n", &labels) == 0 && labels; at += labels, labels = 0)
+      if (at[labels] == ',') labels++;
+  if (*at == '}') at++;
+  char newline = 0;
+  return sscanf(at, " %lf%c", &value, &newline) == 2 && newline == '\n';
+}
+
+Test(report, prometheus) {
+  histogram_t h = sample();
+  histogram_write(&h, "a.gshist");
+  result_t r = sh("$G report --prometheus a.gshist");
+  STATUS(r, 0);
+  HAS(r.out, "# TYPE gemmshim_products_total counter\n");
+  HAS(r.out, "gemmshim_products_total{verdict=\"served\",reason=\"served\"} 1000\n");
+  HAS(r.out, "gemmshim_products_total{verdict=\"forwarded\",reason=\"no_row\"} 500\n");
+  HAS(r.out, "gemmshim_products_total{verdict=\"forwarded\",reason=\"capture\"} 0\n");
+  HAS(r.out, "gemmshim_product_seconds_total{verdict=\"served\"} 0.1\n");
+  LACKS(r.out, "1024");
+  char *copy = strdup(r.out), last[64] = "";
+  for (char *line = copy, *next; *line; line = next) {
+    char name[64], kept;
+    next = strchr(line, '\n') + 1;
+    kept = *next, *next = 0;
+    if (line[0] == '#') {
+      cr_assert(sscanf(line, "# %*[HELPTY] gemmshim_%40[a-z_]", last) == 1, "%s", line);
+    } else {
+      cr_assert(is_sample(line, name), "%s", line);
+      cr_assert_str_eq(name, last, "%s comes without its own HELP and TYPE", line);
+    }
+    *next = kept;
+  }
+  STATUS(sh("$G report --prometheus --json a.gshist"), GS_EXIT_USAGE);
+  STATUS(sh("mkdir none; $G report --prometheus none"), GS_EXIT_FALSE);
+}
+
 Test(report, plot_is_a_png) {
   histogram_t h = sample();
   histogram_write(&h, "a.gshist");

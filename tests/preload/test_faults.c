@@ -151,6 +151,22 @@ Test(faults, T2_bad_row_costs_that_row_only) {
   expect(&r, 4, 1, "bad.table:8: ");
 }
 
+Test(faults, rows_are_chosen_by_their_line) {
+  static const struct {
+    const char *rows;
+    int served, lines;
+  } cases[] = {{"GEMMSHIM_ROWS=8", 3, 0},
+               {"GEMMSHIM_ROWS=1-7,9", 0, 0},
+               {"GEMMSHIM_ROWS=2-20", 3, 0},
+               {"GEMMSHIM_ROWS=all", 0, 1}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    run_t r = RUN(WITH(.table = table, .environment = {cases[i].rows}), "plain", "3");
+    cr_expect_eq(run_count(&r, RUN_ANY, GS_REASON_SKIPPED, RUN_ANY), 3 - cases[i].served, "%s",
+                 cases[i].rows);
+    expect(&r, cases[i].served, cases[i].lines, "not a list of lines");
+  }
+}
+
 Test(faults, T2_bad_tables_pass_through) {
   static const struct {
     const char *name, *text;

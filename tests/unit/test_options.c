@@ -135,3 +135,15 @@ Test(log, a_long_line_is_cut_and_ends) {
   cr_assert_eq(last[strlen(last) - 1], '\n');
   unlink(path);
 }
+
+Test(options, lists_of_numbers) {
+  cr_expect_eq(gs_list_holds("12,20-31", 12), 1);
+  cr_expect_eq(gs_list_holds("12,20-31", 20), 1);
+  cr_expect_eq(gs_list_holds("12,20-31", 31), 1);
+  cr_expect_eq(gs_list_holds("12,20-31", 13), 0);
+  cr_expect_eq(gs_list_holds("", 1), 0);
+  cr_expect_eq(gs_list_holds("7", 7), 1);
+  static const char *const wrong[] = {"x", "3-", "5-4", "1;2", "-3", "1,,2", "1 2", "*"};
+  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+    cr_expect_eq(gs_list_holds(wrong[i], 1), -1, "%s", wrong[i]);
+}
