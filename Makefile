@@ -33,7 +33,7 @@ include kernels/rules.mk
 FLOOR_0 := status options log file sha256
 FLOOR_1 := gemm algo histogram extras
 FLOOR_2 := table builtin device real clock choice workspace
-FLOOR_3 := dispatch probation launch library lt
+FLOOR_3 := dispatch probation shadow launch library lt
 FLOOR_4 := hooks preload
 
 LIBGS   := $(BUILD)/libgs.a
@@ -41,7 +41,7 @@ SHIM    := $(BUILD)/libgemmshim.so
 HANDLES := $(BUILD)/libgemmshim-handles.so
 CLI     := $(BUILD)/gemmshim
 OBJ_OF   = $(patsubst %,$(BUILD)/src/%.o,$(1))
-GS_OBJS   := $(call OBJ_OF,$(FLOOR_0) $(FLOOR_1) $(FLOOR_2) $(FLOOR_3)) $(KERNEL_OBJS)
+GS_OBJS   := $(call OBJ_OF,$(FLOOR_0) $(FLOOR_1) $(FLOOR_2) $(FLOOR_3)) $(KERNEL_OBJS) $(BUILD)/kernels/compare.o
 HOOK_OBJS := $(call OBJ_OF,$(FLOOR_4))
 
 # Calls come with cold caches, where the length of the code counts: as one unit the library takes a fifth less
@@ -61,8 +61,19 @@ $(BUILD)/src/%.o: src/%.c
 # Comparing descriptors is one loop that wants vectors.
 $(BUILD)/src/lt.o: CFLAGS += $(if $(SANITIZE),,-O3)
 
+# A square root is an instruction, where nobody looks at errno; libm stays out.
+$(BUILD)/src/shadow.o: CFLAGS += -fno-math-errno
+
 $(BUILD)/src/builtin.o: CPPFLAGS += -Ikernels/tables -DGS_TABLES='"kernels/tables"'
 $(BUILD)/src/builtin.o: $(wildcard kernels/tables/*.table)
+
+# The kernels that compare results (GEMMSHIM_VERIFY).
+$(FATBINS)/compare.fatbin: kernels/compare.cu
+	@mkdir -p $(@D)
+	@echo "nvcc $@"
+	@$(call nvcc_fatbin)
+$(BUILD)/kernels/compare.o: $(FATBINS)/compare.fatbin
+-include $(FATBINS)/compare.fatbin.d
 
 $(LIBGS): $(GS_OBJS)
 	rm -f $@

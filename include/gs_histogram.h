@@ -37,7 +37,8 @@ typedef struct {
   gs_counts_t shard[GS_SHARDS];
   uint32_t trial;    /* gs_trial_verdict_t of an unproven row */
   float trial_us[2]; /* medians of its samples: library, kernel */
-  uint32_t reserved;
+  float worst_off;   /* of the calls compared by GEMMSHIM_VERIFY: 1 is what rounding explains */
+  uint64_t compared, off;
   char kernel[GS_KERNEL_ID_MAX]; /* the id that served, or would have; empty when none */
 } gs_slot_t;
 

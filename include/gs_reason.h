@@ -31,6 +31,7 @@
   X(CAPTURE, "capture", "the stream's capture could not be joined")                                          \
   X(WORKSPACE, "workspace", "the workspace bound GEMMSHIM_VRAM_MB would be passed")                          \
   X(LOAD_FAILED, "load_failed", "the driver cannot load the kernel (older than the toolkit that made it?)")  \
+  X(WRONG, "wrong", "GEMMSHIM_VERIFY found the row's result off; the row is retired")                        \
   X(LAUNCH_FAILED, "launch_failed", "the driver refused the launch; the row is retired")
 
 #define X(name, ...) GS_REASON_##name,

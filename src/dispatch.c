@@ -15,6 +15,7 @@
 #include "log.h"
 #include "options.h"
 #include "probation.h"
+#include "shadow.h"
 #include "workspace.h"
 
 #define TABLES_MAX 4 /* different GPU models in one machine */
@@ -42,6 +43,7 @@ typedef struct {
 
 static gs_loaded_table_t tables[TABLES_MAX];
 static int table_count;
+static bool verifying;                         /* GEMMSHIM_VERIFY */
 static bool invariant;                         /* gs_option_invariant(), when the first product came */
 static int8_t table_of_device[GS_DEVICES_MAX]; /* -1: none */
 static gs_plan_t *plans;                       /* by slot */
@@ -111,6 +113,7 @@ static void get_ready(const gs_real_t *real) {
   memset(table_of_device, -1, sizeof table_of_device);
   gs_histogram_open();
   invariant = gs_option_invariant();
+  verifying = gs_option(GS_OPT_VERIFY);
   gs_status_t status = gs_driver_find(false);
   if (status == GS_OK && gs_option(GS_OPT_SERVE)) read_tables(real);
   size_t bytes = (size_t)gs_histogram_capacity() * sizeof *plans;
@@ -200,6 +203,12 @@ static gs_probation_t *trial_of(const gs_call_t *call, const gs_plan_t *plan, in
   return trial;
 }
 
+/* Calls that are timed are left alone. */
+static bool wants_shadow(gs_call_t *call) {
+  if (call->shadow || call->shadow_done || !gs_shadow_due()) return false;
+  return call->shadow_done = call->slot >= 0 && plans && !call->trial && call->clock < 0;
+}
+
 /* Everything that depends on this very call rather than on its shape. */
 static gs_reason_t serve(gs_call_t *call, gs_plan_t *plan) {
   gs_place_t place;
@@ -216,7 +225,12 @@ static gs_reason_t serve(gs_call_t *call, gs_plan_t *plan) {
   if (trial) reason = gs_probation_turn(trial, call);
   if (reason != GS_REASON_SERVED) return reason;
   call->row = row;
+  if (__builtin_expect(verifying, 0) && wants_shadow(call)) {
+    gs_shadow_begin(call, &place);
+    if (call->shadow) return GS_REASON_SERVED; /* this function again, when the library has been */
+  }
   reason = gs_launch_row(call, row, state_of_row(t, row), &place, &plan->libraries);
+  if (call->shadow && reason == GS_REASON_SERVED) gs_shadow_compare(call, row, state_of_row(t, row));
   if (call->trial && reason != GS_REASON_SERVED) gs_probation_cancel(call, reason);
   return reason;
 }
@@ -281,11 +295,7 @@ static int slot_of(const gs_call_t *call) {
   return slot;
 }
 
-bool gs_call_begin(gs_call_t *call) {
-  call->slot = slot_of(call);
-  call->clock = -1;
-  look(call);
-  gs_reason_t reason = decide(call);
+static bool finish(gs_call_t *call, gs_reason_t reason) {
   gs_histogram_count(call->slot, reason);
   if (call->row && !gs_histogram_named(call->slot)) {
     char id[GS_KERNEL_ID_MAX];
@@ -296,6 +306,21 @@ bool gs_call_begin(gs_call_t *call) {
   if (reason != GS_REASON_SERVED) return false;
   gs_call_end(call);
   return true;
+}
+
+bool gs_call_begin(gs_call_t *call) {
+  call->slot = slot_of(call);
+  call->clock = -1;
+  look(call);
+  gs_reason_t reason = decide(call);
+  return !call->shadow && finish(call, reason);
+}
+
+bool gs_call_shadowed(gs_call_t *call, cublasStatus_t status) {
+  if (status != CUBLAS_STATUS_SUCCESS) gs_shadow_end(call);
+  gs_reason_t reason = serve(call, &plans[call->slot]);
+  if (call->shadow) gs_shadow_end(call);
+  return finish(call, reason);
 }
 
 void gs_call_end(gs_call_t *call) {
@@ -310,6 +335,7 @@ void gs_dispatch_fork(void) {
   gs_clock_fork();
   gs_workspace_fork();
   if (plans) memset(plans, 0, (size_t)gs_histogram_capacity() * sizeof *plans); /* its slots start anew */
+  gs_shadow_fork();
   if (trials) memset(trials, 0, TRIALS * sizeof *trials);
   gs_histogram_fork();
 }
@@ -322,6 +348,15 @@ static void count_all(uint64_t calls[GS_REASON_COUNT], uint64_t *total) {
       if (gs_histogram_at(i)->hash) calls[r] += gs_counts_sum(gs_histogram_at(i)->shard, (gs_reason_t)r);
     *total += calls[r];
   }
+}
+
+static void say_compared(void) {
+  char shape[256] = "";
+  gs_shadow_tally_t tally = gs_shadow_tally();
+  if (tally.slot >= 0) gs_gemm_describe(shape, sizeof shape, &gs_histogram_at(tally.slot)->gemm);
+  gs_log(GS_LOG_SUMMARY,
+         "%llu calls compared with cuBLAS's, %llu off, %llu not comparable; worst %.3g of the bound%s%s",
+         tally.compared, tally.off, tally.left_out, tally.worst, *shape ? ": " : "", shape);
 }
 
 void gs_dispatch_summary(void) {
@@ -339,6 +374,7 @@ void gs_dispatch_summary(void) {
   gs_log(GS_LOG_SUMMARY, "%llu products, %llu served by gemmshim (%.1f%%); table: %s",
          (unsigned long long)total, (unsigned long long)calls[GS_REASON_SERVED],
          100.0 * (double)calls[GS_REASON_SERVED] / (double)total, table_count ? tables[0].source : "none");
+  if (verifying) say_compared();
   calls[GS_REASON_SERVED] = 0;
   for (int line = 0; line < LINES; line++) {
     int most = 0;

@@ -27,6 +27,8 @@ typedef struct {
   int slot, clock;
   struct gs_probation *trial; /* this call is timed for it; NULL: none */
   int trial_clock;
+  void *shadow; /* where the library is to write this call's result before the kernel runs; NULL: nowhere */
+  bool shadow_done;    /* or not to be had */
   const gs_row_t *row; /* the row that was found, if any */
 } gs_call_t;
 
@@ -35,6 +37,8 @@ void gs_dispatch_ready(const gs_real_t *real);
 /* True: the product was launched, the caller returns success. False: forward, then call gs_call_end. */
 bool gs_call_begin(gs_call_t *call);
 void gs_call_end(gs_call_t *call);
+/* Where gs_call_begin said false and set call->shadow: the library wrote there, with this status. As gs_call_begin. */
+bool gs_call_shadowed(gs_call_t *call, cublasStatus_t status);
 
 void gs_dispatch_fork(void);    /* in a forked child */
 void gs_dispatch_summary(void); /* ten lines at most, at GS_LOG_SUMMARY */

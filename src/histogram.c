@@ -177,6 +177,14 @@ void gs_histogram_trial(int slot, gs_trial_verdict_t verdict, float library_us, 
   __atomic_store_n(&slots[slot].trial, verdict, __ATOMIC_RELEASE);
 }
 
+/* One comparison at a time is judged. */
+void gs_histogram_checked(int slot, float off) {
+  if (slot < 0 || !slots) return;
+  if (!(off <= slots[slot].worst_off)) slots[slot].worst_off = off;
+  ADD(slots[slot].compared, 1);
+  if (!(off <= 1)) ADD(slots[slot].off, 1);
+}
+
 bool gs_histogram_named(int slot) {
   return slot < 0 || __atomic_load_n(&slots[slot].named, __ATOMIC_ACQUIRE) == 2;
 }

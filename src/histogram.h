@@ -26,6 +26,8 @@ bool gs_histogram_named(int slot);
 void gs_histogram_name(int slot, const char *id);
 /* What came of a row's trial; medians in us. */
 void gs_histogram_trial(int slot, gs_trial_verdict_t verdict, float library_us, float kernel_us);
+/* A served call was compared with the library's result; off is 1 at the bound. */
+void gs_histogram_checked(int slot, float off);
 /* What the tools want to know beside the counts. gpu and table may be NULL: unchanged. */
 void gs_histogram_describe(const char *gpu, const char *table, const int cublas[3]);
 

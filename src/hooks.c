@@ -30,7 +30,19 @@ static bool passes(const gs_real_t *real, const void *handle) {
   return false;
 }
 
-#define HOOK(name, parameters, arguments, describe)                                                          \
+/* A hook whose calls are served but for comparing also has the library write its result elsewhere first. */
+#define SHADOW(name, arguments, result)                                                                      \
+  if (__builtin_expect(call.shadow != NULL, 0)) do {                                                         \
+      void *own = result;                                                                                    \
+      result = call.shadow;                                                                                  \
+      cublasStatus_t of_shadow = real->name arguments;                                                       \
+      result = own;                                                                                          \
+      served = gs_call_shadowed(&call, of_shadow);                                                           \
+  } while (0)
+#define HOOK(name, parameters, arguments, describe) HOOK_(name, parameters, arguments, describe, )
+#define HOOK_SERVED(name, parameters, arguments, describe, out)                                              \
+  HOOK_(name, parameters, arguments, describe, SHADOW(name, arguments, out))
+#define HOOK_(name, parameters, arguments, describe, shadow)                                                 \
   __attribute__((visibility("default"))) cublasStatus_t name parameters {                                    \
     const gs_real_t *real = real_for(__builtin_return_address(0));                                           \
     if (!real || !real->name) return CUBLAS_STATUS_NOT_INITIALIZED;                                          \
@@ -39,6 +51,7 @@ static bool passes(const gs_real_t *real, const void *handle) {
     describe;                                                                                                \
     inside++;                                                                                                \
     bool served = gs_call_begin(&call);                                                                      \
+    shadow;                                                                                                  \
     cublasStatus_t status = served ? CUBLAS_STATUS_SUCCESS : real->name arguments;                           \
     inside--;                                                                                                \
     if (!served) gs_call_end(&call);                                                                         \
@@ -98,34 +111,39 @@ static void set_strides(gs_gemm_t *g, long long a, long long b, long long c, int
 /* ---- served ---- */
 
 #define GEMM_EX(suffix, INT)                                                                                 \
-  HOOK(cublasGemmEx##suffix,                                                                                 \
-       (SHAPE_PARAMETERS(INT), const void *alpha, const void *A, cudaDataType Atype, INT lda, const void *B, \
-        cudaDataType Btype, INT ldb, const void *beta, void *C, cudaDataType Ctype, INT ldc,                 \
-        cublasComputeType_t compute, cublasGemmAlgo_t algo),                                                 \
-       (SHAPE_ARGUMENTS, alpha, A, Atype, lda, B, Btype, ldb, beta, C, Ctype, ldc, compute, algo), {         \
-         SET_SHAPE(GEMM_EX);                                                                                 \
-         set_types(&call.gemm, Atype, Btype, Ctype, compute);                                                \
-         set_operands(&call, A, B, C, alpha, beta);                                                          \
-         call.algorithm = algo;                                                                              \
-       })
+  HOOK_SERVED(                                                                                               \
+      cublasGemmEx##suffix,                                                                                  \
+      (SHAPE_PARAMETERS(INT), const void *alpha, const void *A, cudaDataType Atype, INT lda, const void *B,  \
+       cudaDataType Btype, INT ldb, const void *beta, void *C, cudaDataType Ctype, INT ldc,                  \
+       cublasComputeType_t compute, cublasGemmAlgo_t algo),                                                  \
+      (SHAPE_ARGUMENTS, alpha, A, Atype, lda, B, Btype, ldb, beta, C, Ctype, ldc, compute, algo),            \
+      {                                                                                                      \
+        SET_SHAPE(GEMM_EX);                                                                                  \
+        set_types(&call.gemm, Atype, Btype, Ctype, compute);                                                 \
+        set_operands(&call, A, B, C, alpha, beta);                                                           \
+        call.algorithm = algo;                                                                               \
+      },                                                                                                     \
+      C)
 GEMM_EX(, int)
 GEMM_EX(_64, int64_t)
 
 #define GEMM_STRIDED_BATCHED_EX(suffix, INT)                                                                 \
-  HOOK(cublasGemmStridedBatchedEx##suffix,                                                                   \
-       (SHAPE_PARAMETERS(INT), const void *alpha, const void *A, cudaDataType Atype, INT lda,                \
-        long long int strideA, const void *B, cudaDataType Btype, INT ldb, long long int strideB,            \
-        const void *beta, void *C, cudaDataType Ctype, INT ldc, long long int strideC, INT batch,            \
-        cublasComputeType_t compute, cublasGemmAlgo_t algo),                                                 \
-       (SHAPE_ARGUMENTS, alpha, A, Atype, lda, strideA, B, Btype, ldb, strideB, beta, C, Ctype, ldc,         \
-        strideC, batch, compute, algo),                                                                      \
-       {                                                                                                     \
-         SET_SHAPE(GEMM_STRIDED_BATCHED_EX);                                                                 \
-         set_types(&call.gemm, Atype, Btype, Ctype, compute);                                                \
-         set_operands(&call, A, B, C, alpha, beta);                                                          \
-         set_strides(&call.gemm, strideA, strideB, strideC, batch);                                          \
-         call.algorithm = algo;                                                                              \
-       })
+  HOOK_SERVED(                                                                                               \
+      cublasGemmStridedBatchedEx##suffix,                                                                    \
+      (SHAPE_PARAMETERS(INT), const void *alpha, const void *A, cudaDataType Atype, INT lda,                 \
+       long long int strideA, const void *B, cudaDataType Btype, INT ldb, long long int strideB,             \
+       const void *beta, void *C, cudaDataType Ctype, INT ldc, long long int strideC, INT batch,             \
+       cublasComputeType_t compute, cublasGemmAlgo_t algo),                                                  \
+      (SHAPE_ARGUMENTS, alpha, A, Atype, lda, strideA, B, Btype, ldb, strideB, beta, C, Ctype, ldc, strideC, \
+       batch, compute, algo),                                                                                \
+      {                                                                                                      \
+        SET_SHAPE(GEMM_STRIDED_BATCHED_EX);                                                                  \
+        set_types(&call.gemm, Atype, Btype, Ctype, compute);                                                 \
+        set_operands(&call, A, B, C, alpha, beta);                                                           \
+        set_strides(&call.gemm, strideA, strideB, strideC, batch);                                           \
+        call.algorithm = algo;                                                                               \
+      },                                                                                                     \
+      C)
 GEMM_STRIDED_BATCHED_EX(, int)
 GEMM_STRIDED_BATCHED_EX(_64, int64_t)
 
@@ -138,16 +156,18 @@ static void describe_lt(gs_call_t *call, const void *const object[5], const gs_o
   if (algo) call->lt_algorithm = gs_hash_words((const uint64_t *)algo->data, sizeof algo->data / 8);
 }
 
-HOOK(cublasLtMatmul,
-     (cublasLtHandle_t handle, cublasLtMatmulDesc_t desc, const void *alpha, const void *A,
-      cublasLtMatrixLayout_t Adesc, const void *B, cublasLtMatrixLayout_t Bdesc, const void *beta,
-      const void *C, cublasLtMatrixLayout_t Cdesc, void *D, cublasLtMatrixLayout_t Ddesc,
-      const cublasLtMatmulAlgo_t *algo, void *workspace, size_t workspaceSizeInBytes, cudaStream_t stream),
-     (handle, desc, alpha, A, Adesc, B, Bdesc, beta, C, Cdesc, D, Ddesc, algo, workspace,
-      workspaceSizeInBytes, stream),
-     describe_lt(&call, (const void *[]){desc, Adesc, Bdesc, Cdesc, Ddesc},
-                 &(gs_operands_t){.a = A, .b = B, .c = C, .d = D, .alpha = alpha, .beta = beta}, algo, handle,
-                 stream))
+HOOK_SERVED(cublasLtMatmul,
+            (cublasLtHandle_t handle, cublasLtMatmulDesc_t desc, const void *alpha, const void *A,
+             cublasLtMatrixLayout_t Adesc, const void *B, cublasLtMatrixLayout_t Bdesc, const void *beta,
+             const void *C, cublasLtMatrixLayout_t Cdesc, void *D, cublasLtMatrixLayout_t Ddesc,
+             const cublasLtMatmulAlgo_t *algo, void *workspace, size_t workspaceSizeInBytes,
+             cudaStream_t stream),
+            (handle, desc, alpha, A, Adesc, B, Bdesc, beta, C, Cdesc, D, Ddesc, algo, workspace,
+             workspaceSizeInBytes, stream),
+            describe_lt(&call, (const void *[]){desc, Adesc, Bdesc, Cdesc, Ddesc},
+                        &(gs_operands_t){.a = A, .b = B, .c = C, .d = D, .alpha = alpha, .beta = beta}, algo,
+                        handle, stream),
+            D)
 
 /* ---- typed: T is float, double or, for __half, void ---- */
 

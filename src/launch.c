@@ -128,7 +128,7 @@ static CUresult launch(CUkernel kernel, const gs_launch_t *to, CUstream stream, 
 
 static void retire(const gs_row_t *row, gs_row_state_t *state, const char *why) {
   char name[GS_KERNEL_ID_MAX];
-  if (atomic_exchange(&state->retired, true)) return;
+  if (atomic_exchange(&state->retired, GS_REASON_LAUNCH_FAILED)) return;
   gs_row_name(name, sizeof name, row);
   gs_log(GS_LOG_FAULT, "%s %s: launching it failed with %s; the row is retired, its calls are forwarded",
          row->by_library ? "algorithm" : "kernel", name, why);
@@ -195,7 +195,8 @@ static gs_reason_t launch_algo(const gs_call_t *call, const gs_row_t *row, gs_ro
 gs_reason_t gs_launch_row(gs_call_t *call, const gs_row_t *row, gs_row_state_t *state,
                           const gs_place_t *place, gs_libraries_t *libraries) {
   gs_params_t p = {.a = call->at.a, .b = call->at.b, .c = call->at.c, .d = call->at.d, .bias = call->at.bias};
-  if (atomic_load_explicit(&state->retired, memory_order_relaxed)) return GS_REASON_LAUNCH_FAILED;
+  int retired = atomic_load_explicit(&state->retired, memory_order_relaxed);
+  if (retired) return (gs_reason_t)retired;
   if (!read_scalars(call, &p)) return GS_REASON_SCALARS;
   gs_operands_t at = call->at;
   if (!p.beta_ptr && p.beta == 0)

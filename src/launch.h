@@ -10,8 +10,8 @@
 
 /* What is known of a table's row beside its text. */
 typedef struct {
-  bool skipped;         /* by GEMMSHIM_ONLY or GEMMSHIM_SKIP */
-  _Atomic bool retired; /* a launch failed */
+  bool skipped;            /* by GEMMSHIM_ONLY or GEMMSHIM_SKIP */
+  _Atomic uint8_t retired; /* why (gs_reason_t); 0: it is not */
 } gs_row_state_t;
 
 /* Where a call runs: its stream's context, which is the current one. */

@@ -8,7 +8,7 @@
 
 #define BLOCKS_MAX 256
 
-typedef enum { UNUSED, EAGER, CAPTURED, RELEASED /* its graph is gone */ } gs_owner_t;
+typedef enum { UNUSED, EAGER, CAPTURED, RELEASED /* its graph is gone */, SCRATCH } gs_owner_t;
 
 typedef struct {
   _Atomic int owner; /* a gs_owner_t; what follows is written before it */
@@ -25,6 +25,7 @@ typedef struct {
   unsigned long long context, stream;
   cuuint64_t capture; /* 0: none */
   CUgraph graph;
+  bool scratch;
 } gs_user_t;
 
 static gs_block_t blocks[BLOCKS_MAX];
@@ -78,7 +79,7 @@ static void drop_dead(const gs_user_t *user) {
     gs_block_t *block = &blocks[i];
     int owner = atomic_load(&block->owner);
     if (block->handle != user->handle || block->context == user->context) continue;
-    if (owner != EAGER && owner != RELEASED) continue;
+    if (owner != EAGER && owner != RELEASED && owner != SCRATCH) continue;
     atomic_store(&block->context, 0);
     atomic_store(&block->owner, UNUSED);
     held -= block->bytes;
@@ -93,7 +94,8 @@ static gs_block_t *unused_block(void) {
 
 static gs_block_t *allocate(const gs_user_t *user, size_t bytes) {
   drop_dead(user);
-  size_t room = (size_t)gs_option(GS_OPT_VRAM_MB) << 20, rounded = 1 << 20;
+  size_t room = (size_t)gs_option(GS_OPT_VRAM_MB) << (user->scratch ? 19 : 20), rounded = 1 << 20;
+  if (held >= room) return NULL;
   while (rounded < bytes && rounded < room) rounded *= 2; /* so that blocks fit later uses too */
   if (rounded > room - held) rounded = bytes;
   gs_block_t *block = unused_block();
@@ -126,25 +128,48 @@ static bool is_refused(const gs_user_t *user, size_t bytes) {
          user->context == atomic_load_explicit(&refused_to, memory_order_relaxed);
 }
 
+static gs_block_t *use(gs_block_t *block, const gs_user_t *user, gs_owner_t owner) {
+  if (!block) return NULL;
+  block->stream = user->stream;
+  block->capture = user->capture;
+  atomic_store_explicit(&block->context, user->context, memory_order_release);
+  atomic_store_explicit(&block->owner, owner, memory_order_release);
+  if (block == &blocks[block_count]) atomic_fetch_add(&block_count, 1);
+  return block;
+}
+
 /* Under the lock, in relaxed capture mode. */
 static gs_block_t *obtain(const gs_user_t *user, size_t bytes) {
-  gs_owner_t owner = user->capture ? CAPTURED : EAGER;
+  gs_owner_t owner = user->scratch ? SCRATCH : user->capture ? CAPTURED : EAGER;
   gs_block_t *block = find(user, bytes, owner);
-  if (block) return block; /* another thread was here first */
-  block = find(user, bytes, RELEASED);
+  if (block) return block;                                 /* another thread was here first */
+  if (!user->scratch) block = find(user, bytes, RELEASED); /* scratch would spoil its counters */
+  if (!block && user->scratch) return use(allocate(user, bytes), user, SCRATCH);
   if (!block && !is_refused(user, bytes)) block = allocate(user, bytes);
   if (!block) {
     if (!is_refused(user, bytes)) refused = bytes;
     refused_to = user->context;
     return NULL;
   }
-  block->stream = user->stream;
-  block->capture = user->capture;
-  atomic_store_explicit(&block->context, user->context, memory_order_release);
   if (user->capture && !bind_to_graph(block, user->graph)) owner = RELEASED;
-  atomic_store_explicit(&block->owner, owner, memory_order_release);
-  if (block == &blocks[block_count]) atomic_fetch_add(&block_count, 1);
+  use(block, user, owner);
   return owner == RELEASED ? NULL : block;
+}
+
+gs_reason_t gs_workspace_scratch(CUcontext context, CUstream stream, size_t bytes, void **out) {
+  gs_user_t user = {.scratch = true};
+  if (identify(context, stream, &user) != GS_REASON_SERVED || user.capture) return GS_REASON_CAPTURE;
+  gs_block_t *block = find(&user, bytes, SCRATCH);
+  if (!block) {
+    CUstreamCaptureMode mode = gs_capture_relax();
+    pthread_mutex_lock(&lock);
+    block = obtain(&user, bytes);
+    pthread_mutex_unlock(&lock);
+    gs_capture_restore(mode);
+  }
+  if (!block) return GS_REASON_WORKSPACE;
+  *out = (void *)block->memory;
+  return GS_REASON_SERVED;
 }
 
 gs_reason_t gs_workspace(CUcontext context, CUstream stream, size_t bytes, void **out) {

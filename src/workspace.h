@@ -15,6 +15,9 @@
  * (bound reached, or no memory), or CAPTURE (the stream's capture cannot be joined). Lock-free for a stream
  * that has its block and is not being captured. */
 gs_reason_t gs_workspace(CUcontext context, CUstream stream, size_t bytes, void **block);
+/* The same for whatever it is used for but split-K, and of half of the bound at most; never under capture. Work of
+ * one stream shares it. */
+gs_reason_t gs_workspace_scratch(CUcontext context, CUstream stream, size_t bytes, void **block);
 /* In a forked child, which has no use of the parent's device memory. */
 void gs_workspace_fork(void);
 

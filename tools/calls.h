@@ -24,7 +24,9 @@ typedef struct {
   double timed_us;
   uint64_t trials[GS_TRIAL_VERDICTS]; /* processes in which its row was on trial, by verdict */
   double trial_us[2];                 /* medians of the last that ended: library, kernel */
-  uint64_t kernel_calls;              /* served calls behind the choice of kernel */
+  uint64_t compared, off; /* served calls that GEMMSHIM_VERIFY compared with the library's result */
+  double worst_off;       /* 1 is what rounding explains; INFINITY is possible */
+  uint64_t kernel_calls;  /* served calls behind the choice of kernel */
   UT_hash_handle hh;
 } gs_shape_t;
 

@@ -53,6 +53,8 @@ static void add_slot(gs_calls_t *set, const gs_slot_t *slot) {
   for (int r = 0; r < GS_REASON_COUNT; r++) call->calls[r] += one.calls[r];
   call->captured += one.captured;
   add_trial(call, slot);
+  call->compared += slot->compared, call->off += slot->off;
+  if (slot->worst_off > call->worst_off) call->worst_off = (double)slot->worst_off;
   if (slot->samples) {
     uint64_t timed = count - one.captured;
     call->samples += slot->samples;

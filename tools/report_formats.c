@@ -97,6 +97,14 @@ static void json_trial(cJSON *object, const gs_shape_t *call) {
   add_number(trial, "kernel_us", call->trial_us[1], call->trial_us[1] > 0);
 }
 
+static void json_compared(cJSON *object, const gs_shape_t *call) {
+  if (!call->compared) return;
+  cJSON *compared = cJSON_AddObjectToObject(object, "compared");
+  cJSON_AddNumberToObject(compared, "calls", (double)call->compared);
+  cJSON_AddNumberToObject(compared, "off", (double)call->off);
+  add_number(compared, "worst", call->worst_off, true);
+}
+
 static cJSON *json_call(const gs_shape_t *call) {
   cJSON *object = json_product(&call->gemm), *reasons;
   cJSON_AddNumberToObject(object, "calls", (double)gs_call_count(call));
@@ -107,6 +115,7 @@ static cJSON *json_call(const gs_shape_t *call) {
   cJSON_AddBoolToObject(object, "servable", gs_call_servable(call));
   cJSON_AddStringToObject(object, "kernel", call->kernel);
   json_trial(object, call);
+  json_compared(object, call);
   reasons = cJSON_AddObjectToObject(object, "verdicts");
   for (int r = 0; r < GS_REASON_COUNT; r++)
     if (call->calls[r]) cJSON_AddNumberToObject(reasons, gs_reason_names[r], (double)call->calls[r]);

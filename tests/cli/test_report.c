@@ -293,6 +293,20 @@ Test(report, trials_of_unproven_rows) {
   cr_assert(number_at(root, "shapes.0.verdicts.trial") == 60);
 }
 
+Test(report, comparisons_are_added_up_and_the_worst_stays) {
+  histogram_t h;
+  histogram_init(&h);
+  gs_slot_t *slot = histogram_add(&h, 8, GS_REASON_SERVED, 20, 0);
+  slot->compared = 5, slot->off = 1, slot->worst_off = 2.5f;
+  histogram_write(&h, "a.gshist");
+  slot->compared = 7, slot->off = 0, slot->worst_off = 0.5f;
+  histogram_write(&h, "b.gshist");
+  cJSON *root = json(sh("$G report --json a.gshist b.gshist").out);
+  cr_assert(number_at(root, "shapes.0.compared.calls") == 12 &&
+            number_at(root, "shapes.0.compared.off") == 1);
+  cr_assert(number_at(root, "shapes.0.compared.worst") == 2.5);
+}
+
 Test(report, unreadable_things) {
   one_line_and_the_rest(":");
   one_line_and_the_rest(": > bad");

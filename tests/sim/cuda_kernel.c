@@ -22,6 +22,7 @@ struct CUlib_st {
 struct CUkern_st {
   char id[GS_KERNEL_ID_MAX];
   gs_kernel_t kernel;
+  bool is_compare;   /* compare_*: gs_compare_params_t of d_type */
   bool is_reference; /* ref_*: gs_params_t, int transa, int transb; D in double */
   atomic_int smem;   /* allowed, bytes */
   struct CUkern_st *next;
@@ -77,8 +78,11 @@ static bool parse_reference(const char *id, gs_kernel_t *kernel) {
 static CUkernel kernel_make(const char *id) {
   CUkernel made = calloc(1, sizeof *made);
   if (!made) return NULL;
+  gs_type_t type;
   made->is_reference = parse_reference(id, &made->kernel);
-  if (!made->is_reference && !gs_kernel_parse(id, &made->kernel)) {
+  made->is_compare = driver_is_compare(id, &type);
+  if (made->is_compare) made->kernel.d_type = (uint8_t)type;
+  if (!made->is_reference && !made->is_compare && !gs_kernel_parse(id, &made->kernel)) {
     free(made);
     return NULL;
   }
@@ -264,6 +268,7 @@ static CUresult enter_launch(CUfunction function, sim_launch_t launch, void **pa
   struct CUkern_st *kernel = (struct CUkern_st *)function;
   if (!kernel) return CUDA_ERROR_INVALID_HANDLE;
   if (!params || extra) return CUDA_ERROR_INVALID_VALUE;
+  if (kernel->is_compare) return driver_compare((gs_type_t)kernel->kernel.d_type, &launch, params[0]);
   last_launch = launch;
   memcpy(last_launch.id, kernel->id, sizeof kernel->id);
   memcpy(last_launch.params, params[0], sizeof(gs_params_t));

@@ -131,6 +131,36 @@ SIM_EXPORT CUresult cuMemsetD8(CUdeviceptr to, unsigned char value, size_t count
   return CUDA_SUCCESS;
 }
 
+/* Host memory is host memory. */
+SIM_EXPORT CUresult cuMemHostRegister(void *memory, size_t bytes, unsigned flags) {
+  SIM_ENTER(memory, bytes, flags);
+  DRIVER_TRY(driver_ready_with_context());
+  return driver_unsafe();
+}
+
+typedef struct {
+  void *to;
+  const void *from;
+  size_t bytes;
+} copy_t;
+
+static void run_copy(const void *argument) {
+  const copy_t *c = argument;
+  memcpy(c->to, c->from, c->bytes);
+}
+
+SIM_EXPORT CUresult cuMemcpyDtoHAsync(void *to, CUdeviceptr from, size_t bytes, CUstream stream) {
+  SIM_ENTER(to, from, bytes, stream);
+  copy_t c = {.to = to, .from = (const void *)from, .bytes = bytes};
+  return sim_enqueue(stream, run_copy, &c, sizeof c);
+}
+
+SIM_EXPORT CUresult cuMemcpyDtoDAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream) {
+  SIM_ENTER(to, from, bytes, stream);
+  copy_t c = {.to = (void *)to, .from = (const void *)from, .bytes = bytes};
+  return sim_enqueue(stream, run_copy, &c, sizeof c);
+}
+
 typedef struct {
   void *to;
   int value;

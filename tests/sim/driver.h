@@ -10,6 +10,8 @@
 #include <cuda.h>
 
 #include "enqueue.h"
+#include "gs_compare.h"
+#include "gs_gemm.h"
 #include "record.h"
 
 #define SIM_DEVICES_MAX 8
@@ -80,6 +82,10 @@ CUresult driver_unsafe(void);
 CUresult driver_graph_add(CUgraph graph, sim_work_t *work, const void *argument, size_t bytes);
 CUgraph driver_graph_new(void);
 void driver_graph_free(CUgraph graph);
+
+/* The kernels of gs_compare.h, by their names; and one of them launched. */
+bool driver_is_compare(const char *id, gs_type_t *type);
+CUresult driver_compare(gs_type_t type, const sim_launch_t *launch, const gs_compare_params_t *params);
 
 sim_enqueue_t sim_enqueue;
 sim_take_t sim_take;

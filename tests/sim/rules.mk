@@ -9,7 +9,7 @@ SIM        := $(BUILD)/sim
 SIM_CFLAGS := -std=gnu11 -O2 -g -fPIC -fvisibility=hidden -Wall -Wextra -Werror $(SAN_FLAGS) -MMD -MP -Iinclude -Itests/sim \
               -isystem $(CUDA_HOME)/include
 SIM_SHARED := reference record
-SIM_DRIVER := cuda_device cuda_memory cuda_stream cuda_graph cuda_kernel
+SIM_DRIVER := cuda_compare cuda_device cuda_memory cuda_stream cuda_graph cuda_kernel
 SIM_DRIVERS := $(SIM)/driver/libcuda.so.1 $(SIM)/driver-old/libcuda.so.1
 SIM_NVML   := $(SIM)/driver/libnvidia-ml.so.1
 SIM_CUBLAS := $(foreach v,12 13,$(SIM)/cuda$(v)/libcublas.so.$(v) $(SIM)/cuda$(v)/libcublasLt.so.$(v))
