@@ -22,7 +22,9 @@
   X(SCALARS, "scalars", "alpha is 0, or a scalar is of a kind that only cuBLAS reads")                       \
   X(OVERLAP, "overlap", "the result overlaps an input or another batch entry")                               \
   X(MATH_MODE, "math_mode", "pedantic math, emulation, or an SM count target is set on the handle")          \
-  X(ALGORITHM, "algorithm", "the caller is autotuning, or asked for a particular algorithm")                 \
+  X(ALGORITHM, "algorithm", "the caller asked for a particular algorithm")                                   \
+  X(AUTOTUNING, "autotuning",                                                                                \
+    "a second explicit algorithm came for this shape: its caller is comparing them")                         \
   X(ALGORITHM_REFUSED, "algorithm_refused", "this cuBLAS does not take the algorithm that the row names")    \
   X(ATTRIBUTE, "attribute", "a cublasLt attribute that kernels do not implement is set")                     \
   X(EPILOGUE, "epilogue", "this epilogue is not implemented by the row's kernel")                            \

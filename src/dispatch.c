@@ -33,10 +33,10 @@ typedef struct {
 typedef struct {
   _Atomic bool made;
   bool any_row;
-  _Atomic bool autotuning;       /* a second explicit algorithm was seen */
-  uint8_t reason[TABLES_MAX];    /* gs_reason_t; [0] also stands for "no table at all" */
-  const gs_real_t *real;         /* the cuBLAS that rows were proven against */
-  _Atomic uint64_t lt_algorithm; /* the first explicit algorithm */
+  _Atomic bool autotuning;          /* a second explicit algorithm was seen */
+  uint8_t reason[TABLES_MAX];       /* gs_reason_t; [0] also stands for "no table at all" */
+  const gs_real_t *real;            /* the cuBLAS that rows were proven against */
+  _Atomic uint64_t first_algorithm; /* the first explicit one, as a number */
   const gs_row_t *row[TABLES_MAX];
   gs_libraries_t libraries; /* of rows whose winner is one of cuBLASLt's algorithms */
 } __attribute__((aligned(64))) gs_plan_t;
@@ -180,14 +180,28 @@ static gs_plan_t *plan_of(const gs_call_t *call) {
 
 /* ---- one call ---- */
 
-/* A second explicit algorithm for one shape: the caller is comparing algorithms, so it must get them. */
+/* An explicit algorithm as one number; 0: none. */
+static uint64_t asked_algorithm(const gs_call_t *call) {
+  bool by_default =
+      call->algorithm == CUBLAS_GEMM_DEFAULT || call->algorithm == CUBLAS_GEMM_DEFAULT_TENSOR_OP;
+  return call->handle && !by_default ? 1 + (uint64_t)(uint32_t)call->algorithm : call->lt_algorithm;
+}
+
+/* A second explicit algorithm for one shape: its caller (XLA, TunableOp) is comparing them, and must get from then
+ * on what it asks for, whatever it asks for. */
 static bool autotuning(gs_plan_t *plan, const gs_call_t *call) {
-  if (!call->lt_algorithm) return false;
-  uint64_t first = 0;
-  if (!atomic_compare_exchange_strong(&plan->lt_algorithm, &first, call->lt_algorithm) &&
-      first != call->lt_algorithm)
-    plan->autotuning = true;
-  return plan->autotuning;
+  uint64_t asked = asked_algorithm(call), first = 0;
+  if (__builtin_expect(atomic_load_explicit(&plan->autotuning, memory_order_relaxed), false)) return true;
+  if (!asked || atomic_load_explicit(&plan->first_algorithm, memory_order_relaxed) == asked) return false;
+  if (atomic_compare_exchange_strong(&plan->first_algorithm, &first, asked) || first == asked) return false;
+  if (!atomic_exchange(&plan->autotuning, true)) {
+    char shape[256];
+    gs_gemm_describe(shape, sizeof shape, &call->gemm);
+    gs_log(GS_LOG_SUMMARY,
+           "%s: a second explicit algorithm: its caller compares them, so it is forwarded from now on",
+           shape);
+  }
+  return true;
 }
 
 /* A shape's trial of a table's row begins with its first call; NULL: there is none. */
@@ -212,7 +226,7 @@ static bool wants_shadow(gs_call_t *call) {
 /* Everything that depends on this very call rather than on its shape. */
 static gs_reason_t serve(gs_call_t *call, gs_plan_t *plan) {
   gs_place_t place;
-  if (autotuning(plan, call)) return GS_REASON_ALGORITHM;
+  if (autotuning(plan, call)) return GS_REASON_AUTOTUNING;
   gs_reason_t reason = gs_launch_conditions(call, &place);
   if (reason != GS_REASON_SERVED) return reason;
   int t = place.device < GS_DEVICES_MAX ? table_of_device[place.device] : -1;

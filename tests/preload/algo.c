@@ -1,7 +1,7 @@
 /* algo WAY: the same product four times by cublasGemmEx, or by cublasLtMatmul of lt.c's making; then a product
  * that splits k on the same stream. Prints which of cublasLt's algorithms ran last ("algo", "tile", "splits"; -1:
  * none was named) and how often it was asked about ("checks"). WAY is plain, device (scalars), captured, odd
- * (addresses that divide by 2 alone). */
+ * (addresses that divide by 2 alone), explicit (algorithms of cublasGemmEx are compared first). */
 #include "client.h"
 
 #include <dlfcn.h>
@@ -36,6 +36,19 @@ static void on_device(simple_t *s) {
   device_free(device);
 }
 
+static void asking_for(const simple_t *s, cublasGemmAlgo_t algo) {
+  const float one = 1, zero = 0;
+  MUST(cublasGemmEx(s->handle, CUBLAS_OP_T, CUBLAS_OP_N, 128, s->n, 128, &one, s->a, CUDA_R_16F, 128, s->b,
+                    CUDA_R_16F, 128, &zero, s->c, CUDA_R_16F, 128, CUBLAS_COMPUTE_32F, algo));
+}
+
+static void comparing(const simple_t *s) {
+  static const cublasGemmAlgo_t asked[] = {CUBLAS_GEMM_DEFAULT, CUBLAS_GEMM_ALGO0,
+                                           CUBLAS_GEMM_ALGO0,   CUBLAS_GEMM_DEFAULT_TENSOR_OP,
+                                           CUBLAS_GEMM_ALGO1,   CUBLAS_GEMM_DEFAULT};
+  for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) asking_for(s, asked[i]);
+}
+
 static void captured(const simple_t *s) {
   CUstream stream;
   CUgraph graph;
@@ -57,6 +70,7 @@ int main(int argc, char **argv) {
   simple_t s = simple_open(16), splitting = simple_open(40);
   if (!strcmp(way, "captured")) captured(&s);
   if (!strcmp(way, "device")) on_device(&s);
+  if (!strcmp(way, "explicit")) comparing(&s);
   if (!strcmp(way, "odd")) s.a = (char *)device_values(CUDA_R_16F, 128 * 128 + 1, 1) + 2;
   for (int i = 0; i < 4; i++) MUST(simple_call(&s));
   int algo = attribute(CUBLASLT_ALGO_CONFIG_ID), tile = attribute(CUBLASLT_ALGO_CONFIG_TILE_ID);

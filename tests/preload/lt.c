@@ -239,7 +239,9 @@ static cublasStatus_t algorithms(call_t *call) {
   call->algo = &results[1].algo;
   MUST(send_checked(call)); /* library */
   call->algo = &results[0].algo;
-  return send_checked(call); /* library, from now on */
+  MUST(send_checked(call)); /* library, from now on, ... */
+  call->algo = NULL;
+  return send_checked(call); /* ... whatever is asked for */
 }
 
 static const struct {

@@ -186,7 +186,31 @@ Test(calls, C9_second_explicit_algorithm_means_autotuning) {
   run_t r = RUN(WITH(.table = table), "lt", "algorithms");
   cr_expect_eq(r.status, 0, "%s", r.err);
   cr_expect_eq(RUN_SERVED(&r), 3);
+  cr_expect_eq(run_count(&r, RUN_ANY, GS_REASON_AUTOTUNING, RUN_ANY), 3);
+  cr_expect_eq(run_lines(r.err, "a second explicit algorithm"), 0, "nothing is said unless asked");
+  run_free(&r);
+}
+
+Test(calls, C9_a_shape_whose_caller_compares_is_named_once) {
+  run_t r = RUN(WITH(.table = table, .environment = {"GEMMSHIM_LOG=2"}), "lt", "algorithms");
+  cr_expect_eq(run_lines(r.err, "forwarded from now on"), 1, "%s", r.err);
+  cr_expect_eq(run_lines(r.err, "library (autotuning)"), 3, "%s", r.err);
+  run_free(&r);
+}
+
+/* Once: the call alone is forwarded. A second one: the shape is, from then on. */
+Test(calls, C9_algorithms_of_gemm_ex) {
+  char simple[256];
+  file_write(folder, "explicit.table",
+             TABLE_HEADER(SIM_GPU_NAME, "13.1.0") "T\tN\t128\t128\tf16\tf16\t32f\tdefault\tsingle\t1\t64\tmma"
+                                                  "_f16_f16_tn_64x64x64_s4_w4\t1\t1\t8\t10\t0\t0\n",
+             simple);
+  run_t r = RUN(WITH(.table = simple), "algo", "explicit");
+  cr_expect_eq(r.status, 0, "%s", r.err);
   cr_expect_eq(run_count(&r, RUN_ANY, GS_REASON_ALGORITHM, RUN_ANY), 2);
+  cr_expect_eq(run_count(&r, RUN_ANY, GS_REASON_AUTOTUNING, RUN_ANY), 6,
+               "ALGO1, the plain one behind it, and four more");
+  cr_expect_eq(RUN_SERVED(&r), 3, "before, between, and another shape");
   run_free(&r);
 }
 
