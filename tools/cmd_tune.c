@@ -9,6 +9,7 @@
 #include "json.h"
 #include "points.h"
 #include "progress.h"
+#include "search.h"
 #include "tools.h"
 #include "tune.h"
 
@@ -29,10 +30,14 @@ static const char help[] =
     "    --types LIST    of these types (f16_f16)\n"
     "  -o, --output FILE the table (the GPU's name with .table, in this folder)\n"
     "  --split-k MAX     split k at most so often (16)\n"
-    "  --candidates N    measure the N that the cost model ranks first (12; with --kernels 4 a kernel)\n"
-    "  --kernels LIST    of our kernels only these: ids, tiles (mma_128x96x32_s4_w4) or patterns with "
-    "commas\n"
-    "                    between, or a file of them; what is not shipped is compiled (NVRTC)\n"
+    "  --candidates N    measure the N that the cost model ranks first (12)\n"
+    "  --kernels LIST    of our kernels these alone, each at its best 3 splits: ids, tiles\n"
+    "                    (mma_128x96x32_s4_w4) or patterns, with commas between, or a file of them; what is "
+    "not\n"
+    "                    shipped is compiled (NVRTC)\n"
+    "  --search[=N]      for each product also the N kernels (24) that the cost model ranks first of all "
+    "that\n"
+    "                    could be compiled: tiles, warps, stages; winners lie beside the table, in TABLE.d\n"
     "  --all             list every contender that was measured, not the verdict alone\n"
     "  --again           measure products anew whose rows the table has\n"
     "  --budget SECONDS  stop after so long; the same command goes on from there\n"
@@ -59,8 +64,16 @@ enum {
   QUICK,
   JSON,
   KERNELS,
+  SEARCH,
   ALL
 };
+
+/* Our kernels that take part: those among which the cost model chooses, those that were named, and those of the
+ * space that are compiled so far. */
+typedef struct {
+  gs_pool_t ranked, named, made;
+  gs_pool_tally_t tally; /* of made */
+} gs_pools_t;
 
 typedef struct {
   gs_points_t points;
@@ -70,6 +83,8 @@ typedef struct {
   gs_tune_options_t tune;
   long device, budget;
   bool again, json, all;
+  int search; /* kernels of the space, a product */
+  gs_pools_t *pools;
 } gs_command_t;
 
 typedef struct {
@@ -138,6 +153,12 @@ static int read_option(int option, char **argv, gs_command_t *command) {
   case KERNELS:
     command->kernels = optarg;
     return -1;
+  case SEARCH:
+    value = GS_SEARCH;
+    if (optarg && !gs_read_long(optarg, 1, GS_SEARCH_MAX, &value))
+      return gs_usage(argv, "--search: \"%s\" is not from 1 to %d", optarg, GS_SEARCH_MAX);
+    command->search = (int)value;
+    return -1;
   case ALL:
     command->all = true;
     return -1;
@@ -163,6 +184,7 @@ static int read_command(int argc, char **argv, gs_command_t *command) {
                                           {"quick", no_argument, NULL, QUICK},
                                           {"json", no_argument, NULL, JSON},
                                           {"kernels", required_argument, NULL, KERNELS},
+                                          {"search", optional_argument, NULL, SEARCH},
                                           {"all", no_argument, NULL, ALL},
                                           {"help", no_argument, NULL, 'h'},
                                           {0}};
@@ -270,6 +292,24 @@ static void json_contender(void *context, const gs_contender_t *contender) {
   cJSON_AddItemToArray(context, entry);
 }
 
+/* Tunes one product, kernels of the space among our contenders where that is asked for. */
+static gs_tuned_t tune_among(gs_bench_t *bench, const gs_gemm_t *g, const gs_command_t *command,
+                             const gs_tune_options_t *options) {
+  gs_tune_options_t own = *options;
+  gs_pools_t *pools = command->pools;
+  gs_pool_t each = {0};
+  const gs_rank_for_t to = {g, options->split_max, GS_BENCH_WORKSPACE};
+  if (command->search) {
+    gs_pool_tally_t tally = gs_search(&each, &pools->made, bench->gpu, &to, command->search, &stopped);
+    pools->tally.compiled += tally.compiled, pools->tally.refused += tally.refused;
+  }
+  for (int i = 0; i < pools->named.count; i++) gs_pool_add(&each, pools->named.indices[i]);
+  own.pool = &pools->ranked, own.each = &each;
+  gs_tuned_t tuned = gs_tune(bench, g, &own);
+  gs_pool_free(&each);
+  return tuned;
+}
+
 /* Tunes one product and tells what came of it, on stdout or in results. */
 static gs_tuned_t tune_one(gs_bench_t *bench, const gs_gemm_t *g, const gs_command_t *command,
                            gs_progress_t *progress, cJSON *results) {
@@ -277,7 +317,7 @@ static gs_tuned_t tune_one(gs_bench_t *bench, const gs_gemm_t *g, const gs_comma
   cJSON *all = command->all && results ? cJSON_CreateArray() : NULL;
   options.measured = !command->all ? NULL : results ? json_contender : print_contender;
   options.context = all ? (void *)all : progress;
-  gs_tuned_t tuned = gs_tune(bench, g, &options);
+  gs_tuned_t tuned = tune_among(bench, g, command, &options);
   gs_progress_clear(progress);
   if (!results) {
     print_tuned(&tuned);
@@ -337,6 +377,9 @@ static int report(const gs_draft_t *draft, const gs_command_t *command, const gs
     printf("%d won, %d tied, %d lost, %d failed the gate, %d not measurable, %d kept from before\n",
            count[GS_TUNE_WIN], count[GS_TUNE_TIE], count[GS_TUNE_LOSS], count[GS_TUNE_WRONG],
            count[GS_TUNE_NONE], tally->kept);
+    if (command->search)
+      printf("%d kernels compiled, %d refused by the compiler or for what it made\n",
+             command->pools->tally.compiled, command->pools->tally.refused);
     if (command->tune.quick)
       printf("--quick: nothing was written\n");
     else if (draft->count)
@@ -347,20 +390,16 @@ static int report(const gs_draft_t *draft, const gs_command_t *command, const gs
   return count[GS_TUNE_WRONG] ? GS_EXIT_FALSE : GS_EXIT_OK;
 }
 
-/* Our kernels that take part; an exit status, GS_EXIT_OK: go on. */
-static int gather(gs_pool_t *pool, const gs_gpu_t *gpu, gs_command_t *command) {
+/* An exit status, GS_EXIT_OK: go on. */
+static int gather(gs_pools_t *pools, const gs_gpu_t *gpu, const gs_command_t *command) {
   const gs_pool_for_t for_what = {.sm = gpu->device.sm, .products = &command->points, .stopped = &stopped};
+  char *names = command->kernels;
   gs_pool_tally_t tally;
   gs_status_t status = GS_OK;
-  if (command->kernels)
-    status = gs_pool_named(pool, &command->kernels, 1, &for_what, &tally);
-  else if (!gs_pool_shipped(pool))
+  if (names)
+    status = gs_pool_named(&pools->named, &names, 1, &for_what, &tally);
+  else if (!gs_pool_shipped(&pools->ranked))
     status = GS_NOMEM;
-  int candidates = command->kernels ? 4 * pool->count : 0;
-  if (candidates < GS_TUNE_CANDIDATES) candidates = GS_TUNE_CANDIDATES;
-  if (candidates > GS_TUNE_CANDIDATES_MAX) candidates = GS_TUNE_CANDIDATES_MAX;
-  if (!command->tune.candidates) command->tune.candidates = candidates;
-  command->tune.pool = pool;
   return status == GS_OK ? GS_EXIT_OK : status == GS_SYNTAX ? GS_EXIT_USAGE : GS_EXIT_MACHINE;
 }
 
@@ -388,7 +427,7 @@ static int tune_into(gs_draft_t *draft, gs_gpu_t *gpu, const gs_cublas_t *cublas
 
 static int tune_on(gs_gpu_t *gpu, gs_command_t *command) {
   gs_cublas_t cublas;
-  gs_pool_t pool = {0};
+  gs_pools_t pools = {0};
   gs_draft_t draft;
   char fault[512], path[4096], slug[64];
   if (gs_cublas_open(&cublas, gpu, command->cublas, fault, sizeof fault) != GS_OK) {
@@ -399,7 +438,8 @@ static int tune_on(gs_gpu_t *gpu, gs_command_t *command) {
   snprintf(path, sizeof path, "%s%s", command->output ? command->output : slug,
            command->output ? "" : ".table");
   gs_table_header_t header = gs_tune_header(gpu, &cublas);
-  int status = gather(&pool, gpu, command);
+  int status = gather(&pools, gpu, command);
+  command->pools = &pools;
   if (status == GS_EXIT_OK) {
     status = GS_EXIT_MACHINE;
     if (gs_draft_open(&draft, path, &header)) {
@@ -407,13 +447,15 @@ static int tune_on(gs_gpu_t *gpu, gs_command_t *command) {
       gs_draft_close(&draft);
     }
   }
-  gs_pool_free(&pool);
+  gs_pool_free(&pools.ranked);
+  gs_pool_free(&pools.named);
+  gs_pool_free(&pools.made);
   gs_cublas_close(&cublas);
   return status;
 }
 
 int gs_cmd_tune(int argc, char **argv) {
-  gs_command_t command = {.types = "f16_f16", .tune.split_max = 16};
+  gs_command_t command = {.types = "f16_f16", .tune = {.split_max = 16, .candidates = GS_TUNE_CANDIDATES}};
   gs_gpu_t gpu;
   gs_ns_read(&command.ns, "1,2,4,8,16,32,64,128,512,2048");
   int status = read_command(argc, argv, &command);

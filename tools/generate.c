@@ -161,6 +161,18 @@ static gs_status_t judge_after(gs_cubin_t *cubin) {
       needs->registers, needs->stack, needs->spill_stores, needs->spill_loads);
 }
 
+static const struct arch *arch_of(int sm) {
+  for (size_t i = 0; i < sizeof archs / sizeof *archs; i++)
+    if (archs[i].sm == sm) return &archs[i];
+  return NULL;
+}
+
+bool gs_generate_fits(const gs_kernel_t *kernel, int sm) {
+  gs_cubin_t cubin = {0};
+  const struct arch *arch = arch_of(sm);
+  return arch && judge_before(kernel, arch, &cubin) == GS_OK;
+}
+
 gs_status_t gs_generate_ready(char *why, size_t size) {
   int version[2];
   gs_cache_look();
@@ -171,10 +183,9 @@ gs_status_t gs_generate(const char *id, int sm, uint64_t cache_bytes, gs_cubin_t
   gs_kernel_t kernel;
   request_t request;
   int version[2];
-  const struct arch *arch = sm == archs[0].sm ? &archs[0] : &archs[1];
+  const struct arch *arch = arch_of(sm);
   *cubin = (gs_cubin_t){0};
-  if (arch->sm != sm)
-    return gs_cubin_refuse(cubin, GS_UNSUPPORTED, "sm %d: kernels are made for 80 and 90", sm);
+  if (!arch) return gs_cubin_refuse(cubin, GS_UNSUPPORTED, "sm %d: kernels are made for 80 and 90", sm);
   if (!gs_kernel_parse(id, &kernel))
     return gs_cubin_refuse(cubin, GS_SYNTAX,
                            "not the id of a kernel: see the ids that `gemmshim kernels` lists");

@@ -28,6 +28,8 @@ typedef struct {
  * refused.
  * GS_SYNTAX: not an id. GS_UNSUPPORTED: this kernel is refused. GS_NOT_FOUND: no NVRTC. GS_NOMEM. */
 gs_status_t gs_generate(const char *id, int sm, uint64_t cache_bytes, gs_cubin_t *cubin);
+/* Whether a block may have the shared memory that the kernel needs there, and its threads hold the sums. */
+bool gs_generate_fits(const gs_kernel_t *kernel, int sm);
 /* Loads NVRTC and looks at the cache, which processes forked afterwards need not do again; GS_NOT_FOUND: why. */
 gs_status_t gs_generate_ready(char *why, size_t size);
 /* Fills in why, as printf, and frees the image; returns status. */

@@ -165,16 +165,21 @@ static int least(int a, int b) {
   return a < b ? a : b;
 }
 
+int gs_gpu_fitting(const gs_gpu_t *gpu, int registers, int smem_static, const gs_launch_t *launch) {
+  /* Registers are handed out to a warp in lots of 8 a thread. */
+  int of_block = (registers + 7) / 8 * 8 * (int)launch->block;
+  int smem = smem_static + (int)launch->smem + gpu->block_smem;
+  int fitting = least(gpu->sm_blocks, gpu->sm_threads / (int)launch->block);
+  if (of_block) fitting = least(fitting, gpu->sm_registers / of_block);
+  if (smem) fitting = least(fitting, gpu->sm_smem / smem);
+  return fitting;
+}
+
 gs_gpu_needs_t gs_gpu_needs(const gs_gpu_t *gpu, CUkernel kernel, const gs_launch_t *launch) {
   gs_gpu_needs_t needs = {.registers = attribute_of(gpu, kernel, CU_FUNC_ATTRIBUTE_NUM_REGS),
                           .smem_static = attribute_of(gpu, kernel, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES),
                           .local = attribute_of(gpu, kernel, CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES)};
-  /* Registers are handed out to a warp in lots of 8 a thread. */
-  int registers = (needs.registers + 7) / 8 * 8 * (int)launch->block;
-  int smem = needs.smem_static + (int)launch->smem + gpu->block_smem;
-  needs.blocks_per_sm = least(gpu->sm_blocks, gpu->sm_threads / (int)launch->block);
-  if (registers) needs.blocks_per_sm = least(needs.blocks_per_sm, gpu->sm_registers / registers);
-  if (smem) needs.blocks_per_sm = least(needs.blocks_per_sm, gpu->sm_smem / smem);
+  needs.blocks_per_sm = gs_gpu_fitting(gpu, needs.registers, needs.smem_static, launch);
   return needs;
 }
 

@@ -54,6 +54,8 @@ typedef struct {
   int registers, smem_static, local; /* local: bytes of stack and spills a thread */
   int blocks_per_sm;                 /* that fit at once, for this launch */
 } gs_gpu_needs_t;
+/* The blocks of that launch that fit one multiprocessor. */
+int gs_gpu_fitting(const gs_gpu_t *gpu, int registers, int smem_static, const gs_launch_t *launch);
 gs_gpu_needs_t gs_gpu_needs(const gs_gpu_t *gpu, CUkernel kernel, const gs_launch_t *launch);
 
 /* A kernel's argument for g on these operands. Scalars are read from host memory (float), or taken from

@@ -151,8 +151,7 @@ gs_status_t gs_pool_named(gs_pool_t *pool, char *const *lists, int count, const 
 
 /* ---- compiling ---- */
 
-/* The cubins' architecture that a GPU runs; 0: none. */
-static int arch_of(int sm) {
+int gs_pool_arch(int sm) {
   return sm >= 80 && sm < 90 ? 80 : sm == 90 ? 90 : 0;
 }
 
@@ -177,7 +176,7 @@ gs_pool_tally_t gs_pool_compile(gs_pool_t *pool, const gs_kernel_t *kernels, int
   gs_pool_tally_t tally = {0};
   gs_progress_t progress = gs_progress_begin();
   gs_job_t *jobs = calloc((size_t)count + 1, sizeof *jobs);
-  int wanted = 0, sm = arch_of(for_what->sm);
+  int wanted = 0, sm = gs_pool_arch(for_what->sm);
   for (int i = 0; jobs && i < count; i++) {
     int shipped = gs_shipped_find(&kernels[i]);
     if (shipped >= 0)

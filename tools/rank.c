@@ -15,6 +15,8 @@
 
 #include <math.h>
 
+#include "space.h"
+
 #define FMA_PER_CLOCK        1024.0
 #define L2_BYTES_PER_CLOCK   64.0
 #define SMEM_BYTES_PER_CLOCK 128.0
@@ -97,25 +99,53 @@ static void insert(gs_candidate_t *best, int *count, int limit, gs_candidate_t c
   best[at] = candidate;
 }
 
-int gs_rank(gs_gpu_t *gpu, const gs_pool_t *pool, const gs_gemm_t *g, int split_max, size_t workspace_max,
-            gs_candidate_t *best, int limit) {
-  int count = 0;
+/* Adds a candidate for every split that is worth it. */
+static int rank_splits(const gs_gpu_t *gpu, const gs_kernel_t *k, int index, const gs_rank_for_t *to,
+                       int fitting, gs_candidate_t *best, int count, int limit) {
+  const gs_gemm_t *g = to->gemm;
   double least_us = memory_us(gpu, g);
-  for (int i = 0; i < pool->count; i++) {
-    int index = pool->indices[i];
-    gs_kernel_t k = gs_kernel_at(index);
-    if (gs_kernel_supports(&k, g) != GS_REASON_SERVED) continue;
-    CUkernel handle = gs_device_kernel(index, gpu->device.handle);
-    gs_launch_t launch = gs_kernel_launch(&k, g, 1);
-    int fitting = handle ? gs_gpu_needs(gpu, handle, &launch).blocks_per_sm : 0;
-    if (fitting < 1) continue;
-    int most = split_max < gs_kernel_split_max(&k, gpu->device.sm) ? split_max
-                                                                   : gs_kernel_split_max(&k, gpu->device.sm);
-    for (int s = 0; s < SPLITS && splits[s] <= most; s++) {
-      if (s && (splits[s] * 2 * k.bk > g->k || gs_kernel_workspace(&k, g, splits[s]) > workspace_max)) break;
-      double us = models[k.family](gpu, &k, g, splits[s], fitting);
-      insert(best, &count, limit, (gs_candidate_t){index, splits[s], hypot(us, least_us)});
-    }
+  int most = gs_kernel_split_max(k, gpu->device.sm);
+  if (to->split_max < most) most = to->split_max;
+  for (int s = 0; s < SPLITS && splits[s] <= most; s++) {
+    if (s && (splits[s] * 2 * k->bk > g->k || gs_kernel_workspace(k, g, splits[s]) > to->workspace_max))
+      break;
+    double us = models[k->family](gpu, k, g, splits[s], fitting);
+    insert(best, &count, limit, (gs_candidate_t){index, splits[s], hypot(us, least_us)});
   }
   return count;
+}
+
+/* Blocks of the kernel, which is loaded for that, that fit one multiprocessor; 0 where it cannot compute g. */
+static int fitting_of(const gs_gpu_t *gpu, int index, const gs_gemm_t *g) {
+  gs_kernel_t k = gs_kernel_at(index);
+  if (gs_kernel_supports(&k, g) != GS_REASON_SERVED) return 0;
+  CUkernel handle = gs_device_kernel(index, gpu->device.handle);
+  gs_launch_t launch = gs_kernel_launch(&k, g, 1);
+  return handle ? gs_gpu_needs(gpu, handle, &launch).blocks_per_sm : 0;
+}
+
+int gs_rank(const gs_gpu_t *gpu, const gs_pool_t *pool, const gs_rank_for_t *to, gs_candidate_t *best,
+            int limit) {
+  int count = 0;
+  for (int i = 0; i < pool->count; i++) {
+    gs_kernel_t k = gs_kernel_at(pool->indices[i]);
+    int fitting = fitting_of(gpu, pool->indices[i], to->gemm);
+    if (fitting >= 1) count = rank_splits(gpu, &k, pool->indices[i], to, fitting, best, count, limit);
+  }
+  return count;
+}
+
+int gs_rank_splits(const gs_gpu_t *gpu, int index, const gs_rank_for_t *to, gs_candidate_t *best, int limit) {
+  gs_kernel_t k = gs_kernel_at(index);
+  int fitting = fitting_of(gpu, index, to->gemm);
+  return fitting >= 1 ? rank_splits(gpu, &k, index, to, fitting, best, 0, limit) : 0;
+}
+
+double gs_rank_guess(const gs_gpu_t *gpu, const gs_kernel_t *k, const gs_rank_for_t *to) {
+  gs_candidate_t best = {.us = INFINITY};
+  gs_launch_t launch = gs_kernel_launch(k, to->gemm, 1);
+  int registers = gs_space_registers(k);
+  int fitting = gs_gpu_fitting(gpu, registers < 255 ? registers : 255, 0, &launch);
+  if (fitting >= 1) rank_splits(gpu, k, -1, to, fitting, &best, 0, 1);
+  return best.us;
 }

@@ -11,9 +11,18 @@ typedef struct {
   double us; /* predicted */
 } gs_candidate_t;
 
-/* Writes the limit best candidates of the pool for g, best first; returns how many there are. split_k goes up to
- * split_max, with workspace up to workspace_max bytes. */
-int gs_rank(gs_gpu_t *gpu, const gs_pool_t *pool, const gs_gemm_t *g, int split_max, size_t workspace_max,
-            gs_candidate_t *best, int limit);
+typedef struct {
+  const gs_gemm_t *gemm;
+  int split_max;        /* of k */
+  size_t workspace_max; /* bytes */
+} gs_rank_for_t;
+
+/* Writes the limit best candidates of the pool, best first; returns how many there are. */
+int gs_rank(const gs_gpu_t *gpu, const gs_pool_t *pool, const gs_rank_for_t *to, gs_candidate_t *best,
+            int limit);
+/* The same for one kernel: its best splits. */
+int gs_rank_splits(const gs_gpu_t *gpu, int index, const gs_rank_for_t *to, gs_candidate_t *best, int limit);
+/* What a kernel that is not compiled would take, at its best split; INFINITY where no block fits the GPU. */
+double gs_rank_guess(const gs_gpu_t *gpu, const gs_kernel_t *k, const gs_rank_for_t *to);
 
 #endif

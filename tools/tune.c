@@ -44,12 +44,31 @@ static void enter_row(gs_race_t *race, const gs_row_t *row) {
                                       : kernel_contender(row->index, row->split_k, row->raster, 0));
 }
 
+/* Once, and as long as there is room. */
+static void add(gs_candidate_t *best, int *count, const gs_candidate_t *candidate) {
+  for (int i = 0; i < *count; i++)
+    if (best[i].index == candidate->index && best[i].split_k == candidate->split_k) return;
+  if (*count < GS_TUNE_CANDIDATES_MAX) best[(*count)++] = *candidate;
+}
+
+/* Every kernel's best split before any kernel's second best. */
+static void add_each(const gs_gpu_t *gpu, const gs_pool_t *each, const gs_rank_for_t *to,
+                     gs_candidate_t *best, int *count) {
+  for (int place = 0; place < GS_TUNE_SPLITS; place++)
+    for (int i = 0; i < each->count; i++) {
+      gs_candidate_t own[GS_TUNE_SPLITS];
+      if (gs_rank_splits(gpu, each->indices[i], to, own, GS_TUNE_SPLITS) > place)
+        add(best, count, &own[place]);
+    }
+}
+
 static void enter_ranked(gs_race_t *race, const gs_tune_options_t *options) {
   gs_bench_t *bench = race->bench;
   gs_candidate_t best[GS_TUNE_CANDIDATES_MAX];
   gs_algos_t algos[BEYOND];
-  int count = gs_rank(bench->gpu, options->pool, &bench->gemm, options->split_max, GS_BENCH_WORKSPACE, best,
-                      options->candidates);
+  const gs_rank_for_t to = {&bench->gemm, options->split_max, GS_BENCH_WORKSPACE};
+  int count = gs_rank(bench->gpu, options->pool, &to, best, options->candidates);
+  if (options->each) add_each(bench->gpu, options->each, &to, best, &count);
   for (int i = 0; i < count; i++)
     gs_race_enter(race, kernel_contender(best[i].index, best[i].split_k, 1, best[i].us));
   count = gs_algos_beyond(&bench->lt, &bench->gemm, algos, BEYOND);

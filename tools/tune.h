@@ -9,6 +9,7 @@
 
 #define GS_TUNE_CANDIDATES     12 /* of our kernels and splits, measured, unless more are asked for */
 #define GS_TUNE_CANDIDATES_MAX 128
+#define GS_TUNE_SPLITS         3  /* of k, of each kernel that the model does not choose */
 #define GS_TUNE_ROUNDS         31 /* of the last comparison */
 
 /* Host-bound programs feel the wall clock: a row is also won by a tie on the gpu clock, whose interval may not
@@ -21,7 +22,8 @@
 typedef void (*gs_measured_t)(void *context, const gs_contender_t *contender);
 
 typedef struct {
-  const gs_pool_t *pool; /* our kernels */
+  const gs_pool_t *pool; /* our kernels, of which the cost model names candidates */
+  const gs_pool_t *each; /* of which each takes part, at its best GS_TUNE_SPLITS splits; NULL: none */
   int split_max, candidates;
   bool quick;             /* few rounds, to try things out; proves nothing */
   gs_measured_t measured; /* NULL: nobody is told */

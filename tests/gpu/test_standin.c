@@ -250,6 +250,16 @@ Test(gpu, a_kernel_that_is_not_shipped_wins_and_serves) {
   cr_assert(!exists("w.table") && !exists("w.table.d"));
 }
 
+Test(gpu, tune_searches_the_space) {
+  need_nvrtc();
+  result_t r = sh(OWN_CACHE ON_SIM TINY "--search=4 --all --kernels 'mma_f16_f16_tn_64x64x64*' | tee out");
+  STATUS(r, 0);
+  HAS(r.out, " 0 refused by the compiler or for what it made");
+  STATUS(sh("test $(grep -c 'us  mma.*_tn_\\|us  direct_f16_f16_tn_' out) = 5"), 0);
+  STATUS(sh(OWN_CACHE ON_SIM TINY "--search=0"), 2);
+  STATUS(sh(OWN_CACHE ON_SIM TINY "--search=x"), 2);
+}
+
 Test(gpu, tables_are_copied_or_it_is_said_why_not) {
   STATUS(sh("$G table copy $TABLE t.table && cmp t.table $TABLE"), 0);
   cr_assert_not(exists("t.table.d"));
