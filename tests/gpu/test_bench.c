@@ -208,7 +208,7 @@ Test(bench, rows_must_not_lose) {
 Test(bench, foreign_kernels_run_beside_ours) {
   STATUS(sh("mkdir peers && cp " GS_PEERS "/right.so " GS_PEERS "/picks.so " GS_PEERS "/refuses.so peers"),
          0);
-  result_t r = sh("LD_LIBRARY_PATH=$SIM " QUICK "--peer peers --json --shape NNx64x8x64 --shape TNx72x8x512");
+  result_t r = sh(ON_SIM QUICK "--peer peers --json --shape NNx64x8x64 --shape TNx72x8x512");
   STATUS(r, 0);
   json(r.out); /* what a peer prints is kept out of it */
   STATUS(sh("test \"$(awk -F, -v name=peer '/^#/{next} !h{for(i=1;i<=NF;i++)at[$i]=i;h=1;next} {print "

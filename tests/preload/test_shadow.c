@@ -114,7 +114,7 @@ Test(shadow, explicit_algorithms_are_compared_too) {
 /* Without memory, driver or events there is no comparison, and nothing else is amiss. */
 Test(shadow, what_cannot_be_compared_is_served_all_the_same) {
   static const char *const faults[] = {"GEMMSHIM_VRAM_MB=0",
-                                       "SIM_FAIL=cuMemAlloc_v2:4=2",
+
                                        "SIM_FAIL=cuMemHostRegister_v2:*=1",
                                        "SIM_FAIL=cuEventCreate:*=2",
                                        "SIM_FAIL=cuEventRecord:*=700",
