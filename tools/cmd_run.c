@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "advice.h"
 #include "child.h"
 #include "machine.h"
 #include "output.h"
@@ -143,13 +144,17 @@ static void say_next(const run_t *run, const gs_totals_t *totals) {
       {GS_REASON_LAUNCH_FAILED, false, "gemmshim doctor -- "},
   };
   gs_reason_t order[GS_REASON_COUNT];
-  if (gs_reasons_by_count(totals, order))
+  int reasons = gs_reasons_by_count(totals, order);
+  if (reasons)
     for (size_t i = 0; i < sizeof advice / sizeof advice[0]; i++)
       if (advice[i].reason == order[0]) {
         gs_say("next: %s%s", advice[i].advice, advice[i].takes_calls ? run->output : run->command[0]);
         return;
       }
-  if (totals->served) gs_say("next, the gain end to end: gemmshim compare -- %s ...", run->command[0]);
+  if (totals->served)
+    gs_say("next, the gain end to end: gemmshim compare -- %s ...", run->command[0]);
+  else if (reasons)
+    gs_say("to do: %s", gs_reason_advice(order[0]));
 }
 
 static void say_summary(const run_t *run, const gs_calls_t *set) {

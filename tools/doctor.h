@@ -4,6 +4,7 @@
 
 #include <limits.h>
 #include <stdbool.h>
+#include <stdio.h>
 
 typedef enum { GS_FINE, GS_NOTE, GS_BAD } gs_state_t;
 
@@ -22,6 +23,7 @@ typedef struct {
   int status;            /* the exit status: the largest of the bad findings' */
   char cublas[PATH_MAX]; /* the cuBLAS that the program or this machine would use; "" when none was found */
   int cublas_version[3]; /* 0.0.0 when unknown */
+  char calls[PATH_MAX];  /* the calls that were looked at, a file or a folder; "" when none */
 } gs_findings_t;
 
 /* status is GS_EXIT_OK, or the exit status that a bad finding makes. */
@@ -31,6 +33,7 @@ __attribute__((format(printf, 5, 6))) void gs_find(gs_findings_t *found, const c
 __attribute__((format(printf, 4, 5))) void gs_note(gs_findings_t *found, const char *topic,
                                                    const char *advice, const char *format, ...);
 
+void gs_findings_text(const gs_findings_t *found, FILE *file);
 void gs_findings_print(const gs_findings_t *found, bool json);
 void gs_findings_free(gs_findings_t *found);
 
@@ -40,6 +43,10 @@ void gs_find_cublas(gs_findings_t *found, const char *path);
 void gs_doctor_machine(gs_findings_t *found);
 void gs_doctor_tables(gs_findings_t *found); /* after cuBLAS was looked for */
 void gs_doctor_program(gs_findings_t *found, const char *name);
+/* A histogram, a folder of them, or a .calls file: verdicts, and what to do about each. */
+void gs_doctor_calls(gs_findings_t *found, const char *path);
+/* Writes what was found as a .tar.gz without names of host, user and folders; false: said why not. */
+bool gs_doctor_bundle(const gs_findings_t *found, const char *path);
 void gs_doctor_process(gs_findings_t *found, long pid);
 
 #endif

@@ -1,7 +1,6 @@
 /* What a running process has mapped, and the calls in its histogram. */
 #define _GNU_SOURCE
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +8,6 @@
 #include "doctor.h"
 #include "elf_file.h"
 #include "gs_histogram.h"
-#include "summary.h"
 #include "tools.h"
 
 typedef struct {
@@ -67,22 +65,6 @@ static void read_maps(gs_findings_t *found, process_t *process, long pid, FILE *
   free(line);
 }
 
-static void find_calls(gs_findings_t *found, const process_t *process) {
-  gs_calls_t set = {0};
-  gs_reason_t order[GS_REASON_COUNT];
-  gs_calls_read(&set, process->histogram);
-  gs_totals_t totals = gs_totals(&set);
-  if (totals.calls)
-    gs_find(found, "calls", GS_EXIT_OK, "", "%" PRIu64 " products seen, %" PRIu64 " served", totals.calls,
-            totals.served);
-  else
-    gs_note(found, "calls", "", "0 products seen so far");
-  if (gs_reasons_by_count(&totals, order))
-    gs_note(found, "calls", "", "forwarded most: %s: %s", gs_reason_names[order[0]],
-            gs_reason_texts[order[0]]);
-  gs_calls_free(&set);
-}
-
 static void judge(gs_findings_t *found, const process_t *process, long pid) {
   if (process->shim)
     gs_find(found, "process", GS_EXIT_OK, "", "gemmshim is in process %ld", pid);
@@ -101,9 +83,12 @@ static void judge(gs_findings_t *found, const process_t *process, long pid) {
             "LD_PRELOAD=" GS_LIBRARY ":" GS_HANDLES,
             "cuBLAS is mapped, but nothing is linked with it: it is looked up by handle");
   if (process->histogram[0])
-    find_calls(found, process);
+    gs_doctor_calls(found, process->histogram);
   else if (process->shim)
-    gs_note(found, "calls", "start it with GEMMSHIM_CALLS=FOLDER, or by gemmshim run",
+    gs_note(found, "calls",
+            process->cublas ? "start it by gemmshim run; where it multiplies unseen, cuBLAS was loaded with "
+                              "RTLD_DEEPBIND or dlmopen"
+                            : "start it with GEMMSHIM_CALLS=FOLDER, or by gemmshim run",
             "it keeps no histogram file, or has not called a product yet");
 }
 

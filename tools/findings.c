@@ -33,11 +33,11 @@ void gs_note(gs_findings_t *found, const char *topic, const char *advice, const 
   va_end(args);
 }
 
-static void print_text(const gs_findings_t *found) {
+void gs_findings_text(const gs_findings_t *found, FILE *file) {
   for (int i = 0; i < found->count; i++) {
     const gs_finding_t *f = &found->all[i];
-    printf("%-4s  %-8s  %s\n", state_names[f->state], f->topic, f->text);
-    if (*f->advice) printf("%16s-> %s\n", "", f->advice);
+    fprintf(file, "%-4s  %-8s  %s\n", state_names[f->state], f->topic, f->text);
+    if (*f->advice) fprintf(file, "%16s-> %s\n", "", f->advice);
   }
 }
 
@@ -58,7 +58,7 @@ static void print_json(const gs_findings_t *found) {
 }
 
 void gs_findings_print(const gs_findings_t *found, bool json) {
-  json ? print_json(found) : print_text(found);
+  json ? print_json(found) : gs_findings_text(found, stdout);
 }
 
 void gs_findings_free(gs_findings_t *found) {

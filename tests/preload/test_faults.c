@@ -2,6 +2,7 @@
 #include "run.h"
 
 #include <criterion/criterion.h>
+#include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -250,6 +251,45 @@ Test(faults, log_rate_is_kept) {
   int lines = run_lines(r.err, "cublasGemmEx");
   cr_expect(lines >= 5 && lines <= 50, "%d lines for 200 calls", lines);
   expect(&r, 200, 0, "Segmentation");
+}
+
+Test(faults, summary_is_ten_lines_at_most) {
+  static const char *const clients[] = {"entries", "errors", "contexts", "special", "shapes"};
+  for (size_t i = 0; i < sizeof clients / sizeof *clients; i++) {
+    run_t r = RUN(WITH(.table = table, .environment = {"GEMMSHIM_LOG=1"}), clients[i], "300");
+    int lines = run_lines(r.err, "gemmshim[");
+    cr_expect(lines >= 2 && lines <= 10, "%s: %d lines: %s", clients[i], lines, r.err);
+    run_free(&r);
+  }
+}
+
+Test(faults, T5_tables_are_read_through_links) {
+  char link[256];
+  snprintf(link, sizeof link, "%s/linked.table", folder);
+  cr_assert_eq(symlink(table, link), 0);
+  run_t r = RUN(WITH(.table = link), "plain", "2");
+  expect(&r, 2, 0, "gemmshim");
+}
+
+/* Two processes with the same number, as in two containers that share a folder. */
+Test(faults, T5_two_processes_of_one_number_keep_two_histograms) {
+  const char *const command[] = {"/usr/bin/unshare",           "--fork", "--pid",
+                                 BUILD "/tests/preload/plain", "3",      NULL};
+  if (geteuid() != 0 || access(command[0], X_OK)) cr_skip_test("needs root and unshare");
+  char option[300];
+  snprintf(option, sizeof option, "GEMMSHIM_CALLS=%s", folder);
+  for (int i = 0; i < 2; i++) {
+    run_t r = run(WITH(.table = table, .environment = {option}), command);
+    if (r.status == 1) cr_skip_test("no namespaces here: %s", r.err);
+    cr_expect_eq(r.status, 0, "%s", r.err);
+    run_free(&r);
+  }
+  glob_t found;
+  char pattern[300];
+  snprintf(pattern, sizeof pattern, "%s/*-1-*.gshist", folder);
+  cr_expect_eq(glob(pattern, 0, NULL, &found), 0);
+  cr_expect_eq(found.gl_pathc, 2u);
+  globfree(&found);
 }
 
 Test(faults, log_file_of_the_process) {
