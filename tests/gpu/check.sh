@@ -7,7 +7,7 @@
 BUILD=${BUILD:-build}
 OUT=${OUT:-build/gpu}
 PYTHON=${PYTHON:-python3}
-STEPS=${STEPS:-kernels verify torch overhead memcheck initcheck synccheck racecheck}
+STEPS=${STEPS:-kernels verify torch captures reach overhead memcheck initcheck synccheck racecheck}
 CLI=$BUILD/gemmshim
 here=$(dirname "$0")
 
@@ -54,17 +54,46 @@ overhead() {
     "$BUILD/tests/overhead/overhead"
 }
 
+# forced_table SPLIT_K: a table for this GPU and cuBLAS whose one row serves the products of tests/gpu/captures.
+forced_table() {
+  local found
+  found=$(LD_LIBRARY_PATH=$CUBLAS:$LD_LIBRARY_PATH "$CLI" doctor)
+  echo "format: 1"
+  printf '%s\n' "$found" | sed -n 's/^.* GPU  *0: \(.*\), \(sm_[0-9]*\), \([0-9]*\) SMs$/gpu: \1\narch: \2\nsms: \3/p'
+  printf '%s\n' "$found" | sed -n 's/^.* cuBLAS  *\([0-9.]*\), .*/cublas: \1/p' | head -1
+  printf 'method: forced, for tests\ndate: 2026-11-29\n'
+  printf 'T\tN\t512\t1024\tf16\tf16\t32f\tdefault\tsingle\t1\t64\tmma_f16_f16_tn_64x64x64_s4_w4\t%d\t1\t8\t10\t0\t0\n' "$1"
+}
+
+# Graphs, contexts and devices, with split-K and without; nearly all of it must have been served.
+captures() {
+  local split share
+  for split in 1 4; do
+    rm -rf "$OUT/captures-$split"
+    forced_table $split > "$OUT/captures-$split.table"
+    LD_LIBRARY_PATH=$CUBLAS:$LD_LIBRARY_PATH "$CLI" run --sample 0 --table "$OUT/captures-$split.table" \
+      --keep "$OUT/captures-$split" -o "$OUT/captures-$split.calls" -- "$BUILD/tests/gpu/captures" || return 1
+    "$CLI" report --prometheus "$OUT/captures-$split" > "$OUT/captures-$split.prom"
+    share=$(awk '/^gemmshim_products_total/ { all += $2; if (/"served"/) served += $2 }
+      END { print all ? int(100 * served / all) : 0 }' "$OUT/captures-$split.prom")
+    echo "split-K $split: $share% of the products served"
+    [ "$share" -ge 95 ] || return 1
+  done
+}
+
 # sanitize TOOL PATTERN: a few cases of every kernel that PATTERN names, at small sizes.
 sanitize() {
   compute-sanitizer --tool "$1" --error-exitcode 9 --print-limit 20 \
     "$CLI" verify --one-process --quick --sizes small --cublas none --kernel "$2"
 }
-export -f torch_program overhead sanitize
+export -f torch_program overhead sanitize forced_table captures
 export BUILD OUT PYTHON TABLE CLI CUBLAS here
 
 step kernels 60 "$CLI" kernels
 step verify 240 "$CLI" verify ${CUBLAS_FILE:+--cublas "$CUBLAS_FILE"}
 step torch 240 bash -c torch_program
+step captures 400 bash -c captures # S1 S2 S4 S6 S8
+step reach 300 "$PYTHON" "$here/../e2e/reach.py" --build "$BUILD" --cublas "$CUBLAS" # L2 L6
 step overhead 120 bash -c overhead
 step memcheck 150 bash -c 'sanitize memcheck "*"' # S9 C5
 step initcheck 150 bash -c 'sanitize initcheck "*"' # S9

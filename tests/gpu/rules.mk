@@ -23,7 +23,14 @@ $(PEERS): $(BUILD)/tests/gpu/%.so: tests/gpu/peer_sums.c tests/gpu/rules.mk
 	$(CC) -std=gnu11 -O2 -Wall -Wextra -Werror -Wno-misleading-indentation -fPIC -shared \
 	  $(PEER_$*) -o $@ $<
 
+# An ordinary CUDA program, as the demo is: on a GPU it runs with the real libraries.
+GPU_CAPTURES := $(BUILD)/tests/gpu/captures
+$(GPU_CAPTURES): tests/gpu/captures.c $(SIM)/cuda13/libcublas.so.13 $(SIM)/driver/libcuda.so.1
+	@mkdir -p $(@D)
+	$(CC) -std=gnu11 $(OPT) -Wall -Wextra -Werror $(SAN_FLAGS) -isystem $(CUDA_HOME)/include -o $@ $< \
+	  $(SIM)/cuda13/libcublas.so.13 $(SIM)/cuda13/libcublasLt.so.13 $(SIM)/driver/libcuda.so.1 -ldl -lpthread
+
 GPU_TESTS := $(patsubst tests/gpu/%.c,$(BUILD)/tests/gpu/%.o,$(wildcard tests/gpu/test_*.c))
-$(CLI_RUNNER): $(GPU_TESTS) | $(PEERS)
+$(CLI_RUNNER): $(GPU_TESTS) | $(PEERS) $(GPU_CAPTURES)
 
 -include $(GPU_TESTS:.o=.d)

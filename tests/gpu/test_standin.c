@@ -335,3 +335,26 @@ Test(gpu, tune_keeps_the_rows_that_a_table_has) {
   STATUS(r, 0);
   HAS(r.out, "1 kept from before");
 }
+
+/* ---- the programs of gpu-check, on the stand-ins ---- */
+
+Test(gpu, S2_S6_captures_runs_as_on_a_gpu) {
+  STATUS(sh("sed 's/128\\t128\\tf16/512\\t1024\\tf16/; s/w4\\t1\\t1/w4\\t4\\t1/' $TABLE > t.table"), 0);
+  result_t r = sh(
+      "LD_LIBRARY_PATH=$SIM SIM_MEMORY_MB=256 SIM_DEVICES=2 $G run --keep kept --table t.table -- " GS_BUILD
+      "/tests/gpu/captures --times 200");
+  STATUS(r, 0);
+  HAS(r.out, "ok 1 - global: right results, device memory grew by 0 bytes");
+  HAS(r.out, "ok 8 - green: right results, device memory grew by 0 bytes # SKIP");
+  HAS(r.out, "1..9\n");
+  cJSON *root = json(sh("$G report --json kept").out);
+  cr_assert(number_at(root, "served") >= 0.9 * number_at(root, "calls"), "%s", cJSON_Print(root));
+}
+
+Test(gpu, L6_reach_runs_as_on_a_gpu) {
+  if (sh("python3 --version").status) cr_skip_test("no python3 here");
+  result_t r =
+      sh("LD_LIBRARY_PATH=$SIM python3 " GS_SOURCE "/tests/e2e/reach.py --build " GS_BUILD " ctypes");
+  STATUS(r, 0);
+  HAS(r.out, "ok 1 - ctypes: 1 products seen");
+}

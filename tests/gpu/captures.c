@@ -1,0 +1,370 @@
+/* captures [--times N] [MODE ...]: what frameworks do with CUDA graphs, contexts and devices, as an ordinary CUDA
+ * program that knows nothing of gemmshim: products of small whole numbers, so that every right result is exact,
+ * whoever computes it. Prints one line a mode (TAP), with what device memory grew by. Modes (all):
+ *   global, thread, relaxed  N captures, each instantiated, replayed, checked and destroyed, in that capture mode
+ *   update                   one executable graph updated by N captures
+ *   together                 graphs of one stream replayed N times at once from four threads
+ *   many                     51 sizes captured and replayed while 99% of the memory is taken
+ *   devices, reset, green    each device in turn; device reset; a green context of half the SMs */
+#include <cublas_v2.h>
+#include <cuda.h>
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { M = 512, K = 1024, N_MAX = 64, SIZES = 51 };
+
+static int times = 10000;
+static CUcontext first_context;
+
+static void must(int status, const char *what, int line) {
+  if (status == 0) return;
+  fprintf(stderr, "captures.c:%d: %s: status %d\n", line, what, status);
+  exit(3);
+}
+#define MUST(call) must((int)(call), #call, __LINE__)
+
+/* ---- one product ---- */
+
+typedef struct {
+  cublasHandle_t handle;
+  CUdeviceptr a, b, c;
+  int n, seed;
+} product_t;
+
+static int value(int seed, int index) {
+  return (int)((unsigned)(index * 7919 + seed * 104729) >> 3) % 3 - 1;
+}
+
+static uint16_t half_of(int whole) { /* -1024 .. 1024 */
+  int size = abs(whole), exponent = 0;
+  if (!size) return 0;
+  while (size >> (exponent + 1)) exponent++;
+  return (uint16_t)((whole < 0 ? 0x8000 : 0) | (exponent + 15) << 10 | ((size << 10 >> exponent) & 0x3ff));
+}
+
+static CUdeviceptr upload(int seed, int count) {
+  CUdeviceptr device;
+  uint16_t *host = malloc((size_t)count * 2);
+  for (int i = 0; i < count; i++) host[i] = half_of(value(seed, i));
+  MUST(cuMemAlloc(&device, (size_t)count * 2));
+  MUST(cuMemcpyHtoD(device, host, (size_t)count * 2));
+  free(host);
+  return device;
+}
+
+static product_t product_open(int n, int seed) {
+  product_t p = {.n = n, .seed = seed, .a = upload(seed, M * K), .b = upload(seed + 1, K * n)};
+  MUST(cublasCreate(&p.handle));
+  MUST(cuMemAlloc(&p.c, (size_t)(2 * M * n)));
+  return p;
+}
+
+static void product_close(product_t *p) {
+  MUST(cublasDestroy(p->handle));
+  MUST(cuMemFree(p->a));
+  MUST(cuMemFree(p->b));
+  MUST(cuMemFree(p->c));
+}
+
+static void product_call(const product_t *p, CUstream stream) {
+  const float one = 1, zero = 0;
+  MUST(cublasSetStream(p->handle, (cudaStream_t)stream));
+  MUST(cublasGemmEx(p->handle, CUBLAS_OP_T, CUBLAS_OP_N, M, p->n, K, &one, (void *)p->a, CUDA_R_16F, K,
+                    (void *)p->b, CUDA_R_16F, K, &zero, (void *)p->c, CUDA_R_16F, M, CUBLAS_COMPUTE_32F,
+                    CUBLAS_GEMM_DEFAULT));
+}
+
+static void product_clear(const product_t *p) {
+  MUST(cuMemsetD8(p->c, 0xff, (size_t)(2 * M * p->n)));
+}
+
+/* Some elements of every column, which a wrong tile or split would miss. */
+static bool product_right(const product_t *p) {
+  static __thread uint16_t host[M * N_MAX];
+  MUST(cuMemcpyDtoH(host, p->c, (size_t)(2 * M * p->n)));
+  for (int j = 0; j < p->n; j++)
+    for (int i = j % 13; i < M; i += 37) {
+      int sum = 0;
+      for (int l = 0; l < K; l++) sum += value(p->seed, i * K + l) * value(p->seed + 1, j * K + l);
+      if (host[j * M + i] != half_of(sum)) return false;
+    }
+  return true;
+}
+
+static size_t memory_used(void) {
+  size_t left, total;
+  MUST(cuMemGetInfo(&left, &total));
+  return total - left;
+}
+
+/* ---- graphs ---- */
+
+static CUstream stream_open(void) {
+  CUstream stream;
+  MUST(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+  return stream;
+}
+
+static CUgraph capture(const product_t *p, CUstream stream, CUstreamCaptureMode mode) {
+  CUgraph graph;
+  MUST(cuStreamBeginCapture(stream, mode));
+  product_call(p, stream);
+  MUST(cuStreamEndCapture(stream, &graph));
+  return graph;
+}
+
+static CUgraphExec instantiate(CUgraph graph) {
+  CUgraphExec exec;
+  MUST(cuGraphInstantiate(&exec, graph, 0));
+  MUST(cuGraphDestroy(graph));
+  return exec;
+}
+
+static bool replay_right(CUgraphExec exec, CUstream stream, const product_t *p) {
+  product_clear(p);
+  MUST(cuStreamSynchronize(NULL));
+  MUST(cuGraphLaunch(exec, stream));
+  MUST(cuStreamSynchronize(stream));
+  return product_right(p);
+}
+
+/* Device memory, bytes, once things had settled; the driver itself takes some now and then. */
+static long long grown;
+#define GROWTH_ALLOWED (8 << 20)
+
+static int captures(CUstreamCaptureMode mode) {
+  product_t p = product_open(8, 1);
+  CUstream stream = stream_open();
+  size_t settled = 0;
+  int wrong = 0;
+  for (int i = 0; i < times; i++) {
+    CUgraphExec exec = instantiate(capture(&p, stream, mode));
+    if (i % 100 == 0) wrong += !replay_right(exec, stream, &p);
+    MUST(cuGraphLaunch(exec, stream));
+    MUST(cuStreamSynchronize(stream));
+    MUST(cuGraphExecDestroy(exec));
+    if (i == times / 10) settled = memory_used();
+  }
+  grown = (long long)(memory_used() - settled);
+  product_close(&p);
+  MUST(cuStreamDestroy(stream));
+  return wrong + (grown > GROWTH_ALLOWED);
+}
+static int global(void) {
+  return captures(CU_STREAM_CAPTURE_MODE_GLOBAL);
+}
+static int thread(void) {
+  return captures(CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
+}
+static int relaxed(void) {
+  return captures(CU_STREAM_CAPTURE_MODE_RELAXED);
+}
+
+static int update(void) {
+  product_t p[2] = {product_open(8, 1), product_open(8, 5)};
+  CUstream stream = stream_open();
+  CUgraphExec exec = instantiate(capture(&p[0], stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+  size_t settled = 0;
+  int wrong = 0;
+  for (int i = 1; i <= times; i++) {
+    CUgraphExecUpdateResultInfo info;
+    CUgraph graph = capture(&p[i % 2], stream, CU_STREAM_CAPTURE_MODE_GLOBAL);
+    MUST(cuGraphExecUpdate(exec, graph, &info));
+    MUST(cuGraphDestroy(graph));
+    if (i % 100 == 0 || i % 100 == 1) wrong += !replay_right(exec, stream, &p[i % 2]);
+    if (i == times / 10) settled = memory_used();
+  }
+  grown = (long long)(memory_used() - settled);
+  MUST(cuGraphExecDestroy(exec));
+  for (int i = 0; i < 2; i++) product_close(&p[i]);
+  MUST(cuStreamDestroy(stream));
+  return wrong + (grown > GROWTH_ALLOWED);
+}
+
+enum { THREADS = 4 };
+typedef struct {
+  product_t p;
+  CUgraphExec exec;
+  int wrong;
+} user_t;
+
+static void *replays(void *argument) {
+  user_t *user = argument;
+  MUST(cuCtxSetCurrent(first_context));
+  CUstream own = stream_open();
+  for (int i = 0; i < times / 10; i++) {
+    if (i % 50 == 0)
+      user->wrong += !replay_right(user->exec, own, &user->p);
+    else
+      MUST(cuGraphLaunch(user->exec, own));
+  }
+  user->wrong += !replay_right(user->exec, own, &user->p);
+  MUST(cuStreamDestroy(own));
+  return NULL;
+}
+
+static int together(void) {
+  static user_t users[THREADS];
+  pthread_t threads[THREADS];
+  CUstream stream = stream_open();
+  int wrong = 0;
+  for (int i = 0; i < THREADS; i++) {
+    users[i].p = product_open(8, 10 * i);
+    users[i].exec = instantiate(capture(&users[i].p, stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+  }
+  for (int i = 0; i < THREADS; i++) MUST(pthread_create(&threads[i], NULL, replays, &users[i]));
+  for (int i = 0; i < THREADS; i++) {
+    MUST(pthread_join(threads[i], NULL));
+    wrong += users[i].wrong;
+    MUST(cuGraphExecDestroy(users[i].exec));
+    product_close(&users[i].p);
+  }
+  MUST(cuStreamDestroy(stream));
+  return wrong;
+}
+
+static int many(void) {
+  static product_t p[SIZES];
+  static CUgraphExec exec[SIZES];
+  CUstream stream = stream_open();
+  size_t left, total, before;
+  CUdeviceptr ballast = 0;
+  int wrong = 0;
+  for (int i = 0; i < SIZES; i++) p[i] = product_open(i + 1, i);
+  for (int i = 0; i < SIZES; i++) product_call(&p[i], NULL); /* cuBLAS's own workspaces */
+  MUST(cuStreamSynchronize(NULL));
+  MUST(cuMemGetInfo(&left, &total));
+  if (left > total / 100) MUST(cuMemAlloc(&ballast, left - total / 100));
+  before = memory_used();
+  for (int i = SIZES; i-- > 0;) exec[i] = instantiate(capture(&p[i], stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+  for (int i = 0; i < SIZES; i++) wrong += !replay_right(exec[i], stream, &p[i]);
+  grown = (long long)(memory_used() - before);
+  if (ballast) MUST(cuMemFree(ballast));
+  for (int i = 0; i < SIZES; i++) {
+    MUST(cuGraphExecDestroy(exec[i]));
+    product_close(&p[i]);
+  }
+  MUST(cuStreamDestroy(stream));
+  return wrong;
+}
+
+/* ---- places ---- */
+
+static int a_few_calls(void) {
+  product_t p = product_open(8, 3);
+  CUstream stream = stream_open();
+  int wrong = 0;
+  for (int i = 0; i < 3; i++) {
+    product_clear(&p);
+    MUST(cuStreamSynchronize(NULL));
+    product_call(&p, stream);
+    MUST(cuStreamSynchronize(stream));
+    wrong += !product_right(&p);
+  }
+  product_close(&p);
+  MUST(cuStreamDestroy(stream));
+  return wrong;
+}
+
+static int devices(void) {
+  int count, wrong = 0;
+  MUST(cuDeviceGetCount(&count));
+  for (int round = 0; round < 2; round++)
+    for (int i = 0; i < count; i++) {
+      CUcontext context;
+      MUST(cuDevicePrimaryCtxRetain(&context, i));
+      MUST(cuCtxSetCurrent(context));
+      wrong += a_few_calls();
+      MUST(cuDevicePrimaryCtxRelease(i));
+    }
+  MUST(cuCtxSetCurrent(first_context));
+  return wrong;
+}
+
+static int reset(void) {
+  int wrong = 0;
+  for (int i = 0; i < 5; i++) {
+    wrong += a_few_calls();
+    MUST(cuDevicePrimaryCtxReset(0));
+    MUST(cuDevicePrimaryCtxRetain(&first_context, 0));
+    MUST(cuCtxSetCurrent(first_context));
+  }
+  return wrong + a_few_calls();
+}
+
+/* -1: this driver has none. */
+static int green(void) {
+#if CUDA_VERSION >= 12040
+#define FIND(name) __typeof__(&name) find_##name = (__typeof__(&name))dlsym(RTLD_DEFAULT, #name)
+  FIND(cuDeviceGetDevResource);
+  FIND(cuDevSmResourceSplitByCount);
+  FIND(cuDevResourceGenerateDesc);
+  FIND(cuGreenCtxCreate);
+  FIND(cuCtxFromGreenCtx);
+  if (!find_cuDeviceGetDevResource || !find_cuDevSmResourceSplitByCount || !find_cuDevResourceGenerateDesc ||
+      !find_cuGreenCtxCreate || !find_cuCtxFromGreenCtx)
+    return -1;
+  CUdevResource all, part;
+  CUdevResourceDesc description;
+  CUgreenCtx made;
+  CUcontext context;
+  unsigned groups = 1;
+  MUST(find_cuDeviceGetDevResource(0, &all, CU_DEV_RESOURCE_TYPE_SM));
+  MUST(find_cuDevSmResourceSplitByCount(&part, &groups, &all, NULL, 0, all.sm.smCount / 2));
+  MUST(find_cuDevResourceGenerateDesc(&description, &part, 1));
+  MUST(find_cuGreenCtxCreate(&made, description, 0, CU_GREEN_CTX_DEFAULT_STREAM));
+  MUST(find_cuCtxFromGreenCtx(&context, made));
+  MUST(cuCtxSetCurrent(context));
+  int wrong = a_few_calls();
+  MUST(cuCtxSetCurrent(first_context));
+  return wrong;
+#else
+  return -1;
+#endif
+}
+
+static const struct {
+  const char *name;
+  int (*run)(void);
+} modes[] = {{"global", global},   {"thread", thread},     {"relaxed", relaxed},
+             {"update", update},   {"together", together}, {"many", many},
+             {"devices", devices}, {"green", green},       {"reset", reset}};
+
+static bool asked(int argc, char **argv, const char *name) {
+  bool any = false;
+  for (int i = 1; i < argc; i++) {
+    if (!strcmp(argv[i], "--times"))
+      i++;
+    else if (!strcmp(argv[i], name))
+      return true;
+    else
+      any = true;
+  }
+  return !any;
+}
+
+int main(int argc, char **argv) {
+  int failed = 0, count = 0;
+  for (int i = 1; i + 1 < argc; i++)
+    if (!strcmp(argv[i], "--times")) times = atoi(argv[i + 1]);
+  MUST(cuInit(0));
+  MUST(cuDevicePrimaryCtxRetain(&first_context, 0));
+  MUST(cuCtxSetCurrent(first_context));
+  for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
+    if (!asked(argc, argv, modes[i].name)) continue;
+    grown = 0;
+    int wrong = modes[i].run();
+    failed += wrong > 0;
+    printf("%s %d - %s: %s, device memory grew by %lld bytes%s\n", wrong > 0 ? "not ok" : "ok", ++count,
+           modes[i].name, wrong > 0 ? "wrong results, or growth" : "right results", grown,
+           wrong < 0 ? " # SKIP this driver has no green contexts" : "");
+    fflush(stdout);
+  }
+  printf("1..%d\n", count);
+  return failed != 0;
+}
