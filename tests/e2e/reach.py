@@ -96,7 +96,7 @@ PROGRAMS = {"torch": (TORCH, False), "cupy": (CUPY, True), "jax": (JAX, True), "
 def run(name, options):
     text, by_handle = PROGRAMS[name]
     with tempfile.TemporaryDirectory() as folder:
-        script, kept = os.path.join(folder, name + ".py"), os.path.join(folder, "kept")
+        script, kept = os.path.join(folder, "program.py"), os.path.join(folder, "kept")
         with open(script, "w") as file:
             file.write(NUMBERS + text)
         tool = os.path.join(options.build, "gemmshim")
