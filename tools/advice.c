@@ -26,7 +26,8 @@ static const char *const advice[GS_REASON_COUNT] = {
     [GS_REASON_OVERLAP] = "nothing: a result that lies over an operand is cuBLAS's to define",
     [GS_REASON_MATH_MODE] = "drop the math mode or SM target, if it is not wanted: cublasSetMathMode, "
                             "cublasSetSmCountTarget",
-    [GS_REASON_ALGORITHM] = "switch the program's own autotuning off (TunableOp, XLA's autotuner)",
+    [GS_REASON_ALGORITHM] = "nothing: the caller names the algorithm that it wants",
+    [GS_REASON_AUTOTUNING] = "switch the program's own autotuning off (TunableOp, XLA's autotuner)",
     [GS_REASON_ALGORITHM_REFUSED] = "gemmshim requalify: every build of cuBLAS numbers its algorithms anew",
     [GS_REASON_ATTRIBUTE] = "nothing: scales, aux outputs, fp8 and row order are cuBLAS's",
     [GS_REASON_EPILOGUE] = "gemmshim tune app.calls looks for a kernel with this epilogue",
@@ -38,6 +39,8 @@ static const char *const advice[GS_REASON_COUNT] = {
     [GS_REASON_WORKSPACE] = "raise GEMMSHIM_VRAM_MB, or leave more of the GPU's memory free",
     [GS_REASON_LOAD_FAILED] =
         "update the driver, or build gemmshim with an older toolkit; stderr has the driver's words",
+    [GS_REASON_WRONG] =
+        "gemmshim verify checks the kernels on this GPU; please report it: gemmshim doctor --bundle",
     [GS_REASON_LAUNCH_FAILED] =
         "gemmshim verify checks the kernels on this GPU; stderr has the driver's words",
 };

@@ -232,7 +232,7 @@ static const struct {
     {"GEMMSHIM_TABLE=$TABLE", CLIENT("contexts"), "math_mode", "cublasSetMathMode"},
     {"GEMMSHIM_TABLE=own.table", CLIENT("special"), "alignment", "multiples of 16 bytes"},
     {"GEMMSHIM_TABLE=own.table", CLIENT("special"), "overlap", "lies over an operand"},
-    {"GEMMSHIM_TABLE=own.table", CLIENT("lt algorithms"), "algorithm", "TunableOp"},
+    {"GEMMSHIM_TABLE=own.table", CLIENT("lt algorithms"), "autotuning", "TunableOp"},
     {"GEMMSHIM_TABLE=own.table", CLIENT("lt aux"), "attribute", "aux outputs"},
     {"GEMMSHIM_TABLE=own.table", CLIENT("lt gradient"), "epilogue", "with this epilogue"},
     {"GEMMSHIM_TABLE=own.table", CLIENT("lt vector_scalars"), "scalars", "vectors of scalars"},
