@@ -159,7 +159,9 @@ static bool launch_kernel(gs_bench_t *bench, gs_contender_t *contender, const gs
 }
 
 /* Puts one call on the stream. */
-static bool enqueue(gs_bench_t *bench, gs_contender_t *contender, int copy) {
+static bool enqueue(void *self, int copy) {
+  gs_contender_t *contender = self;
+  gs_bench_t *bench = contender->bench;
   gs_operands_t o = gs_bench_operands(bench, copy);
   switch (contender->kind) {
   case GS_BY_KERNEL:
@@ -174,18 +176,6 @@ static bool enqueue(gs_bench_t *bench, gs_contender_t *contender, int copy) {
                              (cudaStream_t)bench->gpu->stream) == CUBLAS_STATUS_SUCCESS;
   }
   return false;
-}
-
-typedef struct {
-  gs_bench_t *bench;
-  gs_contender_t *contender;
-} gs_recording_t;
-
-static bool record(void *context) {
-  gs_recording_t *r = context;
-  for (int i = 0; i < r->bench->calls; i++)
-    if (!enqueue(r->bench, r->contender, i % r->bench->copies)) return false;
-  return true;
 }
 
 /* One workspace serves all: kernels leave its counters zero. A larger one would move it, and graphs that were
@@ -213,69 +203,53 @@ static bool has_library(gs_bench_t *bench, gs_contender_t *contender) {
          library->workspace + GS_SPLIT_COUNTERS * sizeof(unsigned) <= GS_BENCH_WORKSPACE;
 }
 
+static gs_contest_t contest_of(gs_bench_t *bench) {
+  return (gs_contest_t){
+      .gpu = bench->gpu, .random = &bench->random, .copies = bench->copies, .calls = bench->calls};
+}
+
 bool gs_bench_ready(gs_bench_t *bench, gs_contender_t *contender) {
-  gs_gpu_t *gpu = bench->gpu;
-  if (!gs_gpu_ok(gpu)) return false;
+  gs_contest_t contest = contest_of(bench);
+  if (!gs_gpu_ok(bench->gpu)) return false;
   if (contender->kind == GS_BY_KERNEL && !has_workspace(bench, contender)) return false;
   if (contender->kind == GS_BY_ALGO && !has_library(bench, contender)) return false;
-  /* The first call loads code, which a capture must not. */
-  bool ran = gs_gpu_ok(gpu) && enqueue(bench, contender, 0);
-  gs_gpu_sync(gpu);
-  if (ran && gs_gpu_ok(gpu))
-    contender->graph = gs_gpu_capture(gpu, record, &(gs_recording_t){bench, contender});
-  if (contender->graph) return true;
-  if (!gs_gpu_ok(gpu)) gs_gpu_forgive(gpu);
-  return false;
+  contender->bench = bench;
+  contender->entrant = (gs_entrant_t){.call = enqueue, .self = contender};
+  return gs_entrant_ready(&contest, &contender->entrant);
 }
 
 void gs_bench_done(gs_contender_t *contender) {
-  if (contender->graph) gs_driver_tools.cuGraphExecDestroy(contender->graph);
+  gs_entrant_done(&contender->entrant);
   free(contender->library);
-  contender->graph = NULL, contender->library = NULL;
+  contender->library = NULL;
 }
 
 /* ---- clocks ---- */
 
 void gs_bench_warm(gs_bench_t *bench, gs_contender_t *contender) {
-  for (double end = gs_seconds() + (bench->warm ? 0.005 : 0.3); gs_seconds() < end && gs_gpu_ok(bench->gpu);)
-    gs_gpu_replay(bench->gpu, contender->graph);
+  gs_contest_t contest = contest_of(bench);
+  gs_entrant_warm(&contest, &contender->entrant, bench->warm ? 0.005 : 0.3);
   bench->warm = true;
 }
 
-static void sample_gpu(gs_bench_t *bench, gs_contender_t *contender) {
-  double us = gs_gpu_replay(bench->gpu, contender->graph) / bench->calls;
-  if (contender->gpu_count < GS_BENCH_SAMPLES_MAX) contender->gpu_us[contender->gpu_count++] = us;
-}
-
-static void sample_wall(gs_bench_t *bench, gs_contender_t *contender) {
-  int copy = (int)gs_random_below(&bench->random, (uint64_t)bench->copies);
-  double begin = gs_seconds();
-  enqueue(bench, contender, copy);
-  gs_gpu_sync(bench->gpu);
-  double us = 1e6 * (gs_seconds() - begin);
-  if (contender->wall_count < GS_BENCH_SAMPLES_MAX) contender->wall_us[contender->wall_count++] = us;
-}
-
-static void interleave(gs_bench_t *bench, gs_contender_t **contenders, int count, int rounds,
-                       void (*sample)(gs_bench_t *, gs_contender_t *)) {
-  int order[count];
-  for (int i = 0; i < count; i++) order[i] = i;
-  for (int round = 0; round < rounds; round++) {
-    gs_random_shuffle(&bench->random, order, (size_t)count);
-    for (int i = 0; i < count && gs_gpu_ok(bench->gpu); i++) sample(bench, contenders[order[i]]);
-  }
+static void run(gs_bench_t *bench, gs_clock_kind_t clock, gs_contender_t **contenders, int count,
+                int rounds) {
+  gs_contest_t contest = contest_of(bench);
+  gs_entrant_t *entrants[count];
+  for (int i = 0; i < count; i++) entrants[i] = &contenders[i]->entrant;
+  gs_contest_run(&contest, clock, entrants, count, rounds);
 }
 
 void gs_bench_gpu(gs_bench_t *bench, gs_contender_t **contenders, int count, int rounds) {
-  interleave(bench, contenders, count, rounds, sample_gpu);
+  run(bench, GS_CLOCK_GPU, contenders, count, rounds);
 }
 
 void gs_bench_wall(gs_bench_t *bench, gs_contender_t **contenders, int count, int rounds) {
-  interleave(bench, contenders, count, rounds, sample_wall);
+  run(bench, GS_CLOCK_WALL, contenders, count, rounds);
 }
 
 double gs_contender_us(const gs_contender_t *contender) {
-  return contender->gpu_count ? gs_median(contender->gpu_us, (size_t)contender->gpu_count) : INFINITY;
+  return gs_entrant_us(&contender->entrant, GS_CLOCK_GPU);
 }
 
 int gs_contender_name(char *buffer, size_t size, const gs_contender_t *contender) {
@@ -338,7 +312,7 @@ gs_gate_t gs_bench_gate(gs_bench_t *bench, gs_contender_t *contender) {
   int n = bench->gemm.n < GATE_SIDE ? (int)bench->gemm.n : GATE_SIDE;
   CUdeviceptr reference = gs_gpu_alloc(gpu, sizeof(double) * GATE_SIDE * GATE_SIDE);
   gs_gpu_fill(gpu, bench->outputs, GS_POISON_BYTE, bench->d_bytes);
-  bool ran = gs_gpu_ok(gpu) && enqueue(bench, contender, 0);
+  bool ran = gs_gpu_ok(gpu) && enqueue(contender, 0);
   gs_gpu_sync(gpu);
   for (int b = 0; b < GATE_BLOCKS && ran && gs_gpu_ok(gpu); b++) {
     int64_t i = block_at(&bench->random, b, b & 1, bench->gemm.m, m);

@@ -1,18 +1,15 @@
-/* The measuring core. Contenders for one product (our kernels, cublasGemmEx, cuBLASLt's candidates) are timed
- * interleaved, in random order, on random operands.
- *   gpu clock   time per call inside a replayed CUDA graph whose calls go round copies of the operands that
- *               take 3 times the L2 cache in all, so that weights come from memory
- *   wall clock  host time of one call and a stream synchronise */
+/* The measuring core of the tuner. Contenders for one product (our kernels, cublasGemmEx, cuBLASLt's candidates)
+ * are timed against each other (contest.h) on random operands, whose copies take 3 times the L2 cache in all, so
+ * that weights come from memory. */
 #ifndef GS_BENCH_H
 #define GS_BENCH_H
 
 #include "baseline.h"
 #include "gate.h"
 #include "fp64.h"
-#include "stats.h"
+#include "contest.h"
 
-#define GS_BENCH_COPIES_MAX  512 /* of the operands; tiny ones then fit the cache in spite of it */
-#define GS_BENCH_SAMPLES_MAX 128
+#define GS_BENCH_COPIES_MAX 512 /* of the operands; tiny ones then fit the cache in spite of it */
 
 #define GS_BENCH_WORKSPACE (32u << 20) /* bytes, for split-K; what GEMMSHIM_VRAM_MB grants by default */
 
@@ -27,13 +24,11 @@ typedef struct {
   gs_algo_t algo;        /* of ALGO */
   gs_library_t *library; /* of ALGO: ready for the product; owned */
   double predicted_us;   /* by the cost model; kernels only */
-  CUgraphExec graph;
-  CUdeviceptr workspace;                                              /* of a kernel that splits k */
-  double gpu_us[GS_BENCH_SAMPLES_MAX], wall_us[GS_BENCH_SAMPLES_MAX]; /* per call */
-  int gpu_count, wall_count;
+  struct gs_bench *bench;
+  gs_entrant_t entrant; /* ready, and its samples; it points back here */
 } gs_contender_t;
 
-typedef struct {
+typedef struct gs_bench {
   gs_gpu_t *gpu;
   const gs_cublas_t *cublas; /* NULL: no baseline */
   gs_reference_t *reference;

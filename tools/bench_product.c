@@ -89,7 +89,7 @@ static double us_of(const runner_t *runner, gs_clock_kind_t clock) {
   return runner ? gs_entrant_us(&runner->entrant, clock) : INFINITY;
 }
 
-/* The fastest of several that just entered stays, its samples forgotten: what chose it must not judge it. */
+/* The fastest of several that just entered stays, its samples forgotten. */
 static runner_t *best_of(race_t *race, runner_t **runners, int count) {
   gs_entrant_t *entrants[count + 1];
   runner_t *best = NULL;
@@ -99,7 +99,7 @@ static runner_t *best_of(race_t *race, runner_t **runners, int count) {
     if (!best || us_of(runners[i], GS_CLOCK_GPU) < us_of(best, GS_CLOCK_GPU)) best = runners[i];
   for (int i = 0; i < count; i++)
     if (runners[i] != best) leave(runners[i]);
-  if (best) best->entrant.count[GS_CLOCK_GPU] = 0;
+  if (best) gs_entrant_forget(&best->entrant);
   return best;
 }
 
@@ -171,8 +171,7 @@ static const runner_t *faster(const runner_t *x, const runner_t *y, gs_clock_kin
 }
 
 static gs_interval_t ratio_of(const runner_t *x, const runner_t *y, gs_clock_kind_t clock) {
-  if (isinf(us_of(x, clock)) || isinf(us_of(y, clock))) return (gs_interval_t){NAN, NAN, NAN};
-  return gs_ratio_of_medians(x->entrant.us[clock], y->entrant.us[clock], (size_t)x->entrant.count[clock], 1);
+  return x && y ? gs_entrant_ratio(&x->entrant, &y->entrant, clock) : (gs_interval_t){NAN, NAN, NAN};
 }
 
 static const runner_t *runner_on(const race_t *race, int layout, gs_runner_t which, gs_clock_kind_t clock) {

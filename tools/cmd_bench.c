@@ -318,16 +318,26 @@ static int read_command(int argc, char **argv, command_t *command) {
 
 /* ---- the measuring process ---- */
 
-static bool set_environment(const command_t *command, const char *folder) {
-  char library[PATH_MAX], path[PATH_MAX], shapes[16];
-  long capacity = 64;
-  if (command->table && strchr(command->table, '/') == NULL && access(command->table, F_OK) != 0) {
-    /* A built-in one: what the library takes by itself, if it is this GPU's. */
-  } else if (command->table && (!realpath(command->table, path) || access(path, R_OK) != 0)) {
-    gs_say("--table %s: %s", command->table, strerror(errno));
-    return false;
-  } else if (command->table)
+/* The library is to take this table, which a name without a file makes the built-in one. */
+static bool set_table(const char *table, const char *folder) {
+  char path[PATH_MAX];
+  if (!strchr(table, '/') && access(table, F_OK) != 0) {
+    unsetenv("GEMMSHIM_TABLE");
+    setenv("XDG_CONFIG_HOME", folder, 1); /* where there is no table of the user's */
+    return true;
+  }
+  if (realpath(table, path) && access(path, R_OK) == 0) {
     setenv("GEMMSHIM_TABLE", path, 1);
+    return true;
+  }
+  gs_say("--table %s: %s", table, strerror(errno));
+  return false;
+}
+
+static bool set_environment(const command_t *command, const char *folder) {
+  char library[PATH_MAX], shapes[16];
+  long capacity = 64;
+  if (command->table && !set_table(command->table, folder)) return false;
   while (capacity < 4l * command->bench.points.count) capacity *= 2;
   snprintf(shapes, sizeof shapes, "%ld", capacity > 1048576 ? 1048576 : capacity);
   setenv("GEMMSHIM_SHAPES", shapes, 1);
@@ -417,25 +427,27 @@ static int judge_rows(const command_t *command, const gs_bench_set_t *set) {
   return faults ? GS_EXIT_FALSE : GS_EXIT_OK;
 }
 
-static int summarise(const command_t *command) {
-  gs_bench_set_t set = {0};
-  bool read = true;
-  if (command->summary)
-    for (int i = 0; i < command->file_count && read; i++) read = gs_bench_set_read(&set, command->files[i]);
-  else
-    read = gs_bench_set_read(&set, command->bench.output);
-  gs_bench_report_t report = {&set, command->models, command->torch, command->published,
-                              command->published_count};
-  int status =
-      read && (command->json ? gs_bench_json : gs_bench_text)(&report) ? GS_EXIT_OK : GS_EXIT_MACHINE;
-  if (status == GS_EXIT_OK && command->plot && !gs_bench_plot(&set, command->plot)) status = GS_EXIT_FALSE;
-  if (status == GS_EXIT_OK && command->rows && !command->summary) status = judge_rows(command, &set);
-  gs_bench_set_free(&set);
-  return status;
+/* Of the files named, or of the output, which may hold nothing yet. */
+static bool read_set(const command_t *command, gs_bench_set_t *set) {
+  if (!command->summary)
+    return access(command->bench.output, R_OK) != 0 || gs_bench_set_read(set, command->bench.output);
+  for (int i = 0; i < command->file_count; i++)
+    if (!gs_bench_set_read(set, command->files[i])) return false;
+  return true;
 }
 
-static bool has_rows(const char *path) {
-  return access(path, R_OK) == 0;
+static int summarise(const command_t *command) {
+  gs_bench_set_t set = {0};
+  gs_bench_report_t report = {&set, command->models, command->torch, command->published,
+                              command->published_count};
+  int status = read_set(command, &set) ? GS_EXIT_OK : GS_EXIT_MACHINE;
+  if (status == GS_EXIT_OK && (set.count || command->summary)) {
+    if (!(command->json ? gs_bench_json : gs_bench_text)(&report)) status = GS_EXIT_MACHINE;
+    if (status == GS_EXIT_OK && command->plot && !gs_bench_plot(&set, command->plot)) status = GS_EXIT_FALSE;
+    if (status == GS_EXIT_OK && command->rows && !command->summary) status = judge_rows(command, &set);
+  }
+  gs_bench_set_free(&set);
+  return status;
 }
 
 int gs_cmd_bench(int argc, char **argv) {
@@ -455,7 +467,7 @@ int gs_cmd_bench(int argc, char **argv) {
     status = gs_bench_run(&command.bench, folder);
   else {
     status = command.summary ? GS_EXIT_OK : measure(argc, argv, &command);
-    int shown = command.summary || has_rows(command.bench.output) ? summarise(&command) : GS_EXIT_OK;
+    int shown = summarise(&command);
     if (status == GS_EXIT_OK) status = shown;
   }
   gs_points_free(&command.bench.points);

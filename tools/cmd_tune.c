@@ -286,7 +286,7 @@ static void json_contender(void *context, const gs_contender_t *contender) {
   gs_contender_name(name, sizeof name, contender);
   cJSON_AddStringToObject(entry, "contender", name);
   cJSON_AddNumberToObject(entry, "us", gs_contender_us(contender));
-  cJSON_AddNumberToObject(entry, "samples", contender->gpu_count);
+  cJSON_AddNumberToObject(entry, "samples", contender->entrant.count[GS_CLOCK_GPU]);
   if (contender->kind == GS_BY_KERNEL)
     cJSON_AddNumberToObject(entry, "predicted_us", contender->predicted_us);
   cJSON_AddItemToArray(context, entry);

@@ -1,6 +1,7 @@
 #include "contest.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "progress.h"
 
@@ -127,7 +128,7 @@ void gs_contest_run(const gs_contest_t *contest, gs_clock_kind_t clock, gs_entra
   for (int i = 0; i < count; i++) order[i] = i;
   for (int round = 0; round < rounds; round++) {
     gs_random_shuffle(contest->random, order, (size_t)count);
-    for (int i = 0; i < count && !*contest->stop && gs_gpu_ok(contest->gpu); i++) {
+    for (int i = 0; i < count && !(contest->stop && *contest->stop) && gs_gpu_ok(contest->gpu); i++) {
       gs_entrant_t *entrant = entrants[order[i]];
       double us = samplers[clock](contest, entrant);
       if (entrant->count[clock] < GS_CONTEST_ROUNDS_MAX) entrant->us[clock][entrant->count[clock]++] = us;
@@ -135,7 +136,16 @@ void gs_contest_run(const gs_contest_t *contest, gs_clock_kind_t clock, gs_entra
   }
 }
 
+void gs_entrant_forget(gs_entrant_t *entrant) {
+  memset(entrant->count, 0, sizeof entrant->count);
+}
+
 double gs_entrant_us(const gs_entrant_t *entrant, gs_clock_kind_t clock) {
   int count = entrant->count[clock];
   return count ? gs_median(entrant->us[clock], (size_t)count) : INFINITY;
+}
+
+gs_interval_t gs_entrant_ratio(const gs_entrant_t *x, const gs_entrant_t *y, gs_clock_kind_t clock) {
+  if (!x->count[clock] || !y->count[clock]) return (gs_interval_t){NAN, NAN, NAN};
+  return gs_ratio_of_medians(x->us[clock], y->us[clock], (size_t)x->count[clock], 1);
 }

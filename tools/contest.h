@@ -17,7 +17,7 @@ typedef enum { GS_CLOCKS(X) GS_CLOCK_COUNT } gs_clock_kind_t;
 #undef X
 extern const char *const gs_clock_kind_names[GS_CLOCK_COUNT];
 
-#define GS_CONTEST_ROUNDS_MAX 101
+#define GS_CONTEST_ROUNDS_MAX 128
 #define GS_CONTEST_TRAIN      32 /* calls; see gs_entrant_t */
 
 typedef struct {
@@ -43,10 +43,10 @@ void gs_idle_close(gs_idle_t *idle, gs_gpu_t *gpu);
 typedef struct {
   gs_gpu_t *gpu;
   gs_random_t *random;
-  int copies, calls;     /* of the operands; in a graph */
-  const gs_idle_t *idle; /* for trains */
-  double rate;           /* arrivals a second, server clock */
-  const volatile sig_atomic_t *stop;
+  int copies, calls;                 /* of the operands; in a graph */
+  const gs_idle_t *idle;             /* for trains */
+  double rate;                       /* arrivals a second, server clock */
+  const volatile sig_atomic_t *stop; /* NULL: never */
 } gs_contest_t;
 
 /* Runs it once and records its graph; false where it refuses. */
@@ -59,7 +59,11 @@ void gs_entrant_warm(const gs_contest_t *contest, gs_entrant_t *entrant, double 
 void gs_contest_run(const gs_contest_t *contest, gs_clock_kind_t clock, gs_entrant_t **entrants, int count,
                     int rounds);
 
-/* Infinite where there is no sample. */
+/* Throws its samples away: what chose it must not judge it. */
+void gs_entrant_forget(gs_entrant_t *entrant);
+/* Median microseconds; infinite where there is no sample. */
 double gs_entrant_us(const gs_entrant_t *entrant, gs_clock_kind_t clock);
+/* median(x) / median(y) with its interval; NAN where one has no sample. They ran in the same rounds. */
+gs_interval_t gs_entrant_ratio(const gs_entrant_t *x, const gs_entrant_t *y, gs_clock_kind_t clock);
 
 #endif

@@ -117,7 +117,7 @@ typedef struct {
 
 static gs_claim_t claim(gs_contender_t *ours, gs_contender_t *theirs) {
   gs_claim_t claim = {.ours = ours, .theirs = theirs, .library_error = -1};
-  if (ours) claim.gpu = gs_ratio_of_medians(theirs->gpu_us, ours->gpu_us, (size_t)ours->gpu_count, 1);
+  if (ours) claim.gpu = gs_entrant_ratio(&theirs->entrant, &ours->entrant, GS_CLOCK_GPU);
   return claim;
 }
 
@@ -133,15 +133,14 @@ static bool wins(gs_claim_t *claim, gs_contender_t *rival) {
 static bool wins_alone(gs_claim_t *claim, gs_contender_t *rival) {
   if (!wins(claim, rival)) return false;
   if (!rival || gs_contender_us(rival) >= gs_contender_us(claim->ours)) return true;
-  return gs_ratio_of_medians(claim->ours->gpu_us, rival->gpu_us, (size_t)rival->gpu_count, 1).lo <= 1;
+  return gs_entrant_ratio(&claim->ours->entrant, &rival->entrant, GS_CLOCK_GPU).lo <= 1;
 }
 
 /* No loss on the gpu clock, and less time for the host. */
 static bool wins_by_wall(gs_claim_t *claim, gs_contender_t *rival) {
   (void)rival;
   if (claim->gpu.hi < 1 || !(claim->gpu.lo > GS_TUNE_TIE_LO)) return false;
-  claim->wall =
-      gs_ratio_of_medians(claim->theirs->wall_us, claim->ours->wall_us, (size_t)claim->ours->wall_count, 1);
+  claim->wall = gs_entrant_ratio(&claim->theirs->entrant, &claim->ours->entrant, GS_CLOCK_WALL);
   return claim->wall.lo > GS_TUNE_WALL_LO;
 }
 
@@ -176,8 +175,8 @@ static void describe(gs_race_t *race, gs_tuned_t *tuned, const gs_claim_t *claim
                     .raster = (int16_t)ours->raster,
                     .us = (float)gs_contender_us(ours),
                     .library_us = (float)gs_contender_us(theirs),
-                    .wall_us = (float)gs_median(ours->wall_us, (size_t)ours->wall_count),
-                    .library_wall_us = (float)gs_median(theirs->wall_us, (size_t)theirs->wall_count)};
+                    .wall_us = (float)gs_entrant_us(&ours->entrant, GS_CLOCK_WALL),
+                    .library_wall_us = (float)gs_entrant_us(&theirs->entrant, GS_CLOCK_WALL)};
   if (!row->by_library) row->kernel = gs_kernel_at(ours->index);
   const gs_gemm_t *g = &race->bench->gemm;
   tuned->ratio = claim->gpu;
@@ -197,7 +196,7 @@ static bool run_final(gs_race_t *race, int rounds) {
   int count = 0;
   for (int s = 0; s < 3; s++)
     for (int i = 0; i < sides[s]->count; i++) runners[count++] = sides[s]->at[i];
-  for (int i = 0; i < count; i++) runners[i]->gpu_count = runners[i]->wall_count = 0;
+  for (int i = 0; i < count; i++) gs_entrant_forget(&runners[i]->entrant);
   gs_bench_gpu(race->bench, runners, count, rounds);
   gs_bench_wall(race->bench, runners, count, rounds);
   return gs_gpu_ok(race->bench->gpu);

@@ -189,6 +189,18 @@ Test(bench, rows_must_serve) {
   HAS(skipped.err, "12 of them not served or lost");
 }
 
+/* A built-in table by its name, whatever the user has of his own; it is not proven for this cuBLAS. */
+Test(bench, rows_of_a_built_in_table) {
+  STATUS(sh("mkdir -p .config/gemmshim && cp $TABLE .config/gemmshim/nvidia-h200.table"), 0);
+  result_t r =
+      sh("export LD_LIBRARY_PATH=" GS_BUILD "/sim/cuda12:" GS_BUILD "/sim/driver; SIM_GPU='NVIDIA H200' "
+         "SIM_NOCOMPUTE=1 $G bench --rounds 5 --clocks wall -o b.csv --sample 2 --rows nvidia-h200 "
+         "--cublas " GS_BUILD "/sim/cuda12/libcublas.so.12");
+  STATUS(r, 1);
+  HAS(r.out, "# table: built-in nvidia-h200 (");
+  HAS(r.err, "not served (unproven)");
+}
+
 Test(bench, rows_must_not_lose) {
   STATUS(sh(ON_SIM ROWS "> /dev/null"), 0);
   STATUS(sh("awk -F, -v OFS=, '/^#/{print;next} !h{for(i=1;i<=NF;i++)at[$i]=i;h=1;print;next} "
