@@ -127,7 +127,7 @@ list:
 	@sed -n 's/^## \([a-z-]*\): /\1\t/p' $(MAKEFILE_LIST) | sort -u | awk -F'\t' '{ printf "  %-16s %s\n", $$1, $$2 }'
 
 # ---- what to type ----
-PACKAGES := gcc g++ make git libcriterion-dev uthash-dev libcjson-dev gnuplot-nox clang-format binutils python3-pip
+PACKAGES := gcc g++ make git libcriterion-dev uthash-dev libcjson-dev gnuplot-nox clang-format binutils python3-pip libjemalloc2 libfaketime
 ## deps: install what is missing from Debian, and say which CUDA toolkit was found
 .PHONY: deps
 deps:

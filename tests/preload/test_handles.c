@@ -149,29 +149,38 @@ Test(traps, L12_another_dlsym_hook) {
   }
 }
 
-/* The one of Debian's package; jemalloc looks pthread_create up while it starts. */
-static bool find_jemalloc(char path[256]) {
+/* Libraries of Debian that are preloaded for purposes of their own, and look symbols up while they start. */
+static const struct {
+  const char *package, *pattern, *setting;
+} others[] = {{"libjemalloc2", "/usr/lib/*/libjemalloc.so.2", "MALLOC_CONF=background_thread:true"},
+              {"libfaketime", "/usr/lib/*/faketime/libfaketime.so.1", "FAKETIME=-1d"}};
+
+static void stacked_with(int other) {
+  char first[1024], last[1024];
   glob_t found;
-  bool there = glob("/usr/lib/*/libjemalloc.so.2", 0, NULL, &found) == 0;
-  if (there) snprintf(path, 256, "%s", found.gl_pathv[0]);
+  if (glob(others[other].pattern, 0, NULL, &found)) cr_skip_test("needs Debian's %s", others[other].package);
+  if (*FIRST) cr_skip_test("a sanitizer has interceptors of its own");
+  snprintf(first, sizeof first, "LD_PRELOAD=%s:%s:%s", found.gl_pathv[0], SHIM, HANDLES);
+  snprintf(last, sizeof last, "LD_PRELOAD=%s:%s:%s", SHIM, HANDLES, found.gl_pathv[0]);
   globfree(&found);
-  return there;
+  const char *const orders[] = {first, last};
+  for (int i = 0; i < 2; i++) {
+    run_t r =
+        RUN(WITH(.table = table, .environment = {orders[i], others[other].setting}), "lookup", "gemm:13:5");
+    expect(&r, 5, 5);
+    run_t linked = RUN(WITH(.table = table, .environment = {orders[i], others[other].setting}), "plain", "5");
+    cr_expect_eq(RUN_SERVED(&linked), 5);
+    cr_expect_eq(linked.status, 0, "%s", linked.err);
+    run_free(&linked);
+  }
 }
 
 Test(traps, L12_jemalloc) {
-  char path[256], first[1024], last[1024];
-  if (!find_jemalloc(path)) cr_skip_test("needs Debian's libjemalloc2");
-  if (*FIRST) cr_skip_test("a sanitizer has an allocator of its own");
-  snprintf(first, sizeof first, "LD_PRELOAD=%s:%s:%s", path, SHIM, HANDLES);
-  snprintf(last, sizeof last, "LD_PRELOAD=%s:%s:%s", SHIM, HANDLES, path);
-  const char *const orders[] = {first, last};
-  for (int i = 0; i < 2; i++) {
-    run_t r = RUN(WITH(.table = table, .environment = {orders[i], "MALLOC_CONF=background_thread:true"}),
-                  "lookup", "gemm:13:5");
-    expect(&r, 5, 5);
-    run_t linked = RUN(WITH(.table = table, .environment = {orders[i]}), "plain", "5");
-    expect(&linked, 5, 5);
-  }
+  stacked_with(0);
+}
+
+Test(traps, L12_libfaketime) {
+  stacked_with(1);
 }
 
 Test(traps, L7_no_cuda_at_all_with_the_hook) {
