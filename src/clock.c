@@ -74,8 +74,8 @@ static bool enter(gs_current_t *current, CUstreamCaptureMode *mode) {
   if (!gs_driver.cuCtxGetCurrent || gs_driver.cuCtxGetCurrent(&current->handle) != CUDA_SUCCESS ||
       !current->handle || gs_driver.cuCtxGetId(current->handle, &current->id) != CUDA_SUCCESS)
     return false;
+  if (!gs_capture_relax(mode)) return false;
   pthread_mutex_lock(&lock);
-  *mode = gs_capture_relax();
   collect(current);
   return true;
 }

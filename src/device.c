@@ -39,10 +39,9 @@ const char *gs_cuda_error(CUresult result) {
   return name;
 }
 
-CUstreamCaptureMode gs_capture_relax(void) {
-  CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
-  gs_driver.cuThreadExchangeStreamCaptureMode(&mode);
-  return mode;
+bool gs_capture_relax(CUstreamCaptureMode *mode) {
+  *mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+  return gs_driver.cuThreadExchangeStreamCaptureMode(mode) == CUDA_SUCCESS;
 }
 
 void gs_capture_restore(CUstreamCaptureMode mode) {
@@ -112,13 +111,13 @@ static CUresult load(int index, CUdevice device, CUkernel *kernel) {
 
 static CUkernel load_once(int index, CUdevice device) {
   CUkernel kernel = NULL;
-  CUstreamCaptureMode mode = gs_capture_relax();
+  CUstreamCaptureMode mode;
+  if (!gs_capture_relax(&mode)) return NULL;
   pthread_mutex_lock(&loading);
-  if (!loaded) {
-    libraries = calloc((size_t)gs_shipped_image_count() + GS_EXTRAS_MAX, sizeof *libraries);
+  if (!libraries) libraries = calloc((size_t)gs_shipped_image_count() + GS_EXTRAS_MAX, sizeof *libraries);
+  if (!loaded)
     __atomic_store_n(&loaded, calloc((size_t)gs_shipped_count() + GS_EXTRAS_MAX, sizeof *loaded),
                      __ATOMIC_RELEASE);
-  }
   if (loaded && libraries && !loaded[index].refused) {
     gs_loaded_t *entry = &loaded[index];
     if (load(index, device, &kernel) == CUDA_SUCCESS) {

@@ -24,8 +24,8 @@ gs_status_t gs_driver_find(bool load);
 const char *gs_cuda_error(CUresult result); /* "CUDA_ERROR_..." */
 
 /* Between the two, calls that a stream capture in progress anywhere in the process would forbid are allowed
- * in this thread, and leave the capture alone. */
-CUstreamCaptureMode gs_capture_relax(void);
+ * in this thread, and leave the capture alone. False: the driver refused, and such calls must not be made. */
+__attribute__((warn_unused_result)) bool gs_capture_relax(CUstreamCaptureMode *mode);
 void gs_capture_restore(CUstreamCaptureMode mode);
 
 #define GS_DEVICES_MAX 64

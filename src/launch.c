@@ -160,7 +160,8 @@ static const gs_library_t *library_of(const gs_call_t *call, const gs_row_t *row
                                       gs_libraries_t *libraries) {
   if (atomic_load_explicit(libraries, memory_order_acquire))
     return gs_library_of(libraries, call->real, handle, &call->gemm, &call->at, row);
-  CUstreamCaptureMode mode = gs_capture_relax();
+  CUstreamCaptureMode mode;
+  if (!gs_capture_relax(&mode)) return NULL;
   const gs_library_t *library = gs_library_of(libraries, call->real, handle, &call->gemm, &call->at, row);
   gs_capture_restore(mode);
   return library;

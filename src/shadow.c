@@ -137,14 +137,17 @@ static CUresult load(void) {
 static bool lock_page(gs_page_t *new) {
   void *memory = NULL;
   if (posix_memalign(&memory, PAGE_BYTES, PAGE_BYTES)) return false;
-  CUstreamCaptureMode mode = gs_capture_relax();
-  CUresult result = gs_driver.cuMemHostRegister(memory, PAGE_BYTES, 0);
-  gs_capture_restore(mode);
-  if (result == CUDA_SUCCESS)
+  CUstreamCaptureMode mode;
+  bool locked = gs_capture_relax(&mode);
+  if (locked) {
+    locked = gs_driver.cuMemHostRegister(memory, PAGE_BYTES, 0) == CUDA_SUCCESS;
+    gs_capture_restore(mode);
+  }
+  if (locked)
     new->results = memory;
   else
     free(memory);
-  return result == CUDA_SUCCESS;
+  return locked;
 }
 
 static bool find_page(CUcontext context) {
@@ -162,7 +165,8 @@ static bool find_page(CUcontext context) {
 
 static bool ready(void) {
   if (state == UNKNOWN) {
-    CUstreamCaptureMode mode = gs_capture_relax();
+    CUstreamCaptureMode mode;
+    if (!gs_capture_relax(&mode)) return false;
     CUresult result = load();
     gs_capture_restore(mode);
     state = result == CUDA_SUCCESS ? USABLE : UNUSABLE;

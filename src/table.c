@@ -13,6 +13,8 @@
 
 #define HASH_FUNCTION(key, length, out) ((out) = gs_key_hash(key, length))
 static unsigned gs_key_hash(const void *key, size_t length);
+#define HASH_NONFATAL_OOM          1 /* else uthash ends the process */
+#define uthash_nonfatal_oom(added) (oom = true)
 #include <uthash.h>
 
 #define FILE_BYTES_MAX (64 << 20)
@@ -314,6 +316,7 @@ static int by_key_and_n(const void *left, const void *right) {
 /* Sorts, refuses rows that overlap an earlier one of their key, and links each key's rows. */
 static gs_status_t index_rows(gs_table_t *table, gs_reader_t *reader) {
   int kept = 0, buckets = 0;
+  bool oom = false;
   if (table->row_count == 0) return GS_OK;
   qsort(table->rows, (size_t)table->row_count, sizeof *table->rows, by_key_and_n);
   for (int i = 0; i < table->row_count; i++) {
@@ -338,7 +341,7 @@ static gs_status_t index_rows(gs_table_t *table, gs_reader_t *reader) {
     bucket->key = table->rows[i].key, bucket->first = i, bucket->count = 1;
     HASH_ADD(hh, table->by_key, key, sizeof bucket->key, bucket);
   }
-  return GS_OK;
+  return oom ? GS_NOMEM : GS_OK;
 }
 
 /* One line of the file, with its NUL and without its end. Rows begin with an operation and a tab; all else

@@ -161,7 +161,8 @@ gs_reason_t gs_workspace_scratch(CUcontext context, CUstream stream, size_t byte
   if (identify(context, stream, &user) != GS_REASON_SERVED || user.capture) return GS_REASON_CAPTURE;
   gs_block_t *block = find(&user, bytes, SCRATCH);
   if (!block) {
-    CUstreamCaptureMode mode = gs_capture_relax();
+    CUstreamCaptureMode mode;
+    if (!gs_capture_relax(&mode)) return GS_REASON_WORKSPACE;
     pthread_mutex_lock(&lock);
     block = obtain(&user, bytes);
     pthread_mutex_unlock(&lock);
@@ -178,7 +179,8 @@ gs_reason_t gs_workspace(CUcontext context, CUstream stream, size_t bytes, void 
   if (reason != GS_REASON_SERVED) return reason;
   gs_block_t *block = user.capture ? NULL : find(&user, bytes, EAGER);
   if (!block && (user.capture || !is_refused(&user, bytes))) {
-    CUstreamCaptureMode mode = gs_capture_relax();
+    CUstreamCaptureMode mode;
+    if (!gs_capture_relax(&mode)) return GS_REASON_WORKSPACE;
     pthread_mutex_lock(&lock);
     block = obtain(&user, bytes);
     pthread_mutex_unlock(&lock);

@@ -14,7 +14,7 @@ REAL_CLIENTS := $(foreach l,$(REAL_LIBS),null_handle-$(subst .,,$(suffix $(l))))
 # Programs that link a stand-in in the ordinary way: NAME with cuBLAS 13, NAME-12 with 12.
 PRELOAD_LINKED := plain forker threads entries nested serve special lt errors graph captures contexts shapes algo graphs \
                    places
-PRELOAD_LINKED += probe
+PRELOAD_LINKED += probe scenario
 PRELOAD_OLD    := plain-12 lt-12
 PRELOAD_CLIENTS := $(PRELOAD_LINKED) $(PRELOAD_OLD) weak host plugin-12.so plugin-13.so extension.so libstub.so \
                    plugin-stub.so $(REAL_CLIENTS) lookup scopes scope-local.so handles-O0.so \
@@ -82,7 +82,10 @@ $(PRELOAD_DIR)/run.o $(PRELOAD_TESTS:tests/preload/%.c=$(PRELOAD_DIR)/%.o): PREL
   -DBUILD='"$(BUILD)"' -DFIRST='"$(PRELOAD_FIRST)"' -DPRELOAD='"$(PRELOAD_FIRST)$(BUILD)/libgemmshim.so"'
 
 # What the tests run.
-$(PRELOAD_RUNNER): | $(PRELOAD_CLIENTS:%=$(PRELOAD_DIR)/%) $(BUILD)/libgemmshim.so $(HANDLES) $(SIM_DRIVERS) $(SIM_DEMO) \
+$(PRELOAD_DIR)/faulty.so: $(PRELOAD_DIR)/faulty.o
+	$(CC) -shared -Wl,-soname,$(@F) -o $@ $^ -ldl
+
+$(PRELOAD_RUNNER): | $(PRELOAD_DIR)/faulty.so $(PRELOAD_CLIENTS:%=$(PRELOAD_DIR)/%) $(BUILD)/libgemmshim.so $(HANDLES) $(SIM_DRIVERS) $(SIM_DEMO) \
     $(BUILD)/tests/overhead/overhead
 
 ## majors: fetch cuBLAS 11 and 12 as published for pip (1 GB); the tests then run on them too

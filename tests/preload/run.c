@@ -71,7 +71,10 @@ static void prepare(const setup_t *setup, const char *folder) {
   set("LD_LIBRARY_PATH", setup->libraries ? setup->libraries : LIBRARIES);
   set("ASAN_OPTIONS", "detect_leaks=0");
   if (setup->table) set("GEMMSHIM_TABLE", setup->table);
-  if (!setup->bare) set("LD_PRELOAD", PRELOAD);
+  char preload[1024];
+  snprintf(preload, sizeof preload, "%s%s%s", PRELOAD, setup->also ? ":" : "",
+           setup->also ? setup->also : "");
+  if (!setup->bare) set("LD_PRELOAD", preload);
   for (int i = 0; setup->environment[i]; i++)
     if (putenv((char *)(uintptr_t)setup->environment[i])) _exit(126);
   snprintf(path, sizeof path, "%s/out", folder);

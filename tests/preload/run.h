@@ -13,6 +13,7 @@ typedef struct {
   const char *environment[RUN_ENVIRONMENT_MAX]; /* "NAME=value", beside what the runner sets; NULL ends it */
   const char *table;                            /* path; NULL: none */
   const char *libraries;                        /* LD_LIBRARY_PATH; NULL: the stand-ins */
+  const char *also;                             /* preloaded after the library; NULL: nothing */
   bool bare;                                    /* without the preload */
 } setup_t;
 

@@ -1,5 +1,7 @@
+#define _GNU_SOURCE
 #include "record.h"
 
+#include <dlfcn.h>
 #include <fnmatch.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -9,7 +11,7 @@
 
 static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic(sim_function_t *) list;
-static bool nocompute;
+static bool nocompute, fails_ours;
 static const char *times, *host_times, *wrong; /* SIM_US, SIM_HOST_US, SIM_WRONG */
 
 static _Thread_local struct {
@@ -23,6 +25,7 @@ __attribute__((constructor)) static void read_environment(void) {
   times = getenv("SIM_US");
   host_times = getenv("SIM_HOST_US");
   wrong = getenv("SIM_WRONG");
+  fails_ours = getenv("SIM_FAIL_OURS");
 }
 
 /* The value of the first pattern:value that matches the name; false where none does. */
@@ -96,7 +99,24 @@ static void introduce(sim_function_t *f) {
   pthread_mutex_unlock(&list_lock);
 }
 
-int sim_enter(sim_function_t *f, int count, const uint64_t *args) {
+/* SIM_FAIL_OURS=cublas:7, the seventh call that libgemmshim itself makes of functions of that kind: cu, cublas or
+ * cublasLt. It is said on stderr, so that a test knows when there are no more. */
+static int fail_ours(const sim_function_t *f, const void *caller) {
+  static atomic_ulong calls;
+  static const char *const kinds[] = {"cublasLt", "cublas", "cu"};
+  const char *wanted = getenv("SIM_FAIL_OURS");
+  Dl_info info;
+  int kind = 0;
+  while (strncmp(f->name, kinds[kind], strlen(kinds[kind]))) kind++;
+  size_t length = strlen(kinds[kind]);
+  if (strncmp(wanted, kinds[kind], length) || wanted[length] != ':') return 0;
+  if (!dladdr(caller, &info) || !strstr(info.dli_fname, "libgemmshim.so")) return 0;
+  if (atomic_fetch_add(&calls, 1) + 1 != strtoul(wanted + length + 1, NULL, 10)) return 0;
+  fprintf(stderr, "stand-in: %s fails\n", f->name);
+  return kind == 2 ? 999 : 14; /* CUDA_ERROR_UNKNOWN, CUBLAS_STATUS_INTERNAL_ERROR */
+}
+
+int sim_enter(sim_function_t *f, const void *caller, int count, const uint64_t *args) {
   if (nocompute) return 0;
   if (!atomic_load_explicit(&f->known, memory_order_acquire)) introduce(f);
   unsigned long nth = atomic_fetch_add_explicit(&f->calls, 1, memory_order_relaxed) + 1;
@@ -104,6 +124,10 @@ int sim_enter(sim_function_t *f, int count, const uint64_t *args) {
   call->function = f->name;
   call->count = count;
   memcpy(call->args, args, (size_t)count * sizeof *args);
+  if (fails_ours) {
+    int status = fail_ours(f, caller);
+    if (status) return status;
+  }
   return f->fail_at == nth || f->fail_at == SIM_EVERY ? f->fail_with : 0;
 }
 

@@ -19,8 +19,8 @@ typedef struct sim_function {
 
 #define SIM_EVERY (~0ul)
 
-/* Counts and remembers a call; returns the status to return at once, or 0. */
-int sim_enter(sim_function_t *function, int count, const uint64_t *args);
+/* Counts and remembers a call of whoever the address is in; returns the status to return at once, or 0. */
+int sim_enter(sim_function_t *function, const void *caller, int count, const uint64_t *args);
 bool sim_nocompute(void);
 
 /* What SIM_US, SIM_HOST_US and SIM_WRONG say of a kernel or a function. */
@@ -45,7 +45,8 @@ void sim_wait(double until_us);
   do {                                                                                                       \
     static sim_function_t sim_function = {.name = __func__};                                                 \
     const uint64_t sim_args[] = {SIM_EXPAND(SIM_WORD(__VA_ARGS__))};                                         \
-    int sim_status = sim_enter(&sim_function, (int)(sizeof sim_args / sizeof *sim_args), sim_args);          \
+    int sim_status = sim_enter(&sim_function, __builtin_return_address(0),                                   \
+                               (int)(sizeof sim_args / sizeof *sim_args), sim_args);                         \
     if (sim_status) return sim_status;                                                                       \
   } while (0)
 
