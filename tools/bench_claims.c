@@ -76,13 +76,15 @@ gs_claim_t gs_bench_claim(const gs_bench_set_t *set, const gs_subject_t *s) {
   return claim;
 }
 
+static void tell_verdict(const gs_bench_set_t *set, const char *verdict, void (*f)(void *, const char *, int),
+                         void *context) {
+  int products = 0;
+  for (int i = 0; i < set->count; i++)
+    for (int l = 0; l < GS_LAYOUT_COUNT; l++) products += !strcmp(set->rows[i].door[l].verdict, verdict);
+  if (products) f(context, verdict, products);
+}
+
 void gs_bench_verdicts(const gs_bench_set_t *set, void (*f)(void *, const char *, int), void *context) {
-  static const char *const others[] = {"not_counted"};
-  for (int v = 0; v < GS_REASON_COUNT + 1; v++) {
-    const char *verdict = v < GS_REASON_COUNT ? gs_reason_names[v] : others[0];
-    int products = 0;
-    for (int i = 0; i < set->count; i++)
-      for (int l = 0; l < GS_LAYOUT_COUNT; l++) products += !strcmp(set->rows[i].door[l].verdict, verdict);
-    if (products) f(context, verdict, products);
-  }
+  for (int r = 0; r < GS_REASON_COUNT; r++) tell_verdict(set, gs_reason_names[r], f, context);
+  tell_verdict(set, GS_NOT_COUNTED, f, context);
 }

@@ -223,7 +223,7 @@ static void fill_door(race_t *race, gs_layout_t layout) {
     if (r == GS_REASON_SERVED) served = calls;
     if (calls > most) most = calls, snprintf(door->verdict, sizeof door->verdict, "%s", gs_reason_names[r]);
   }
-  if (!total) snprintf(door->verdict, sizeof door->verdict, "not_counted"); /* GEMMSHIM_OFF */
+  if (!total) snprintf(door->verdict, sizeof door->verdict, GS_NOT_COUNTED);
   /* cuBLAS may call its own public functions, and then finds the library's: no baseline to measure against. */
   if (total && total != race->lane[layout].calls)
     snprintf(race->row->status, sizeof race->row->status,

@@ -50,6 +50,8 @@ extern const char *const gs_layout_names[GS_LAYOUT_COUNT + 1]; /* with "max" */
 extern const char *const gs_runner_names[GS_RUNNER_COUNT];
 extern const char *const gs_rival_names[GS_RIVAL_COUNT];
 
+#define GS_NOT_COUNTED "not_counted" /* the verdict where the histogram had no room */
+
 typedef struct {
   char verdict[24], kernel[GS_KERNEL_ID_MAX];
   double served, candidates;

@@ -168,63 +168,48 @@ typedef struct {
 
 /* ---- the command line ---- */
 
-/* Options that are a number: where it goes and its legal range. */
-static bool number_option(int option, command_t *command, long **value, long *lo, long *hi) {
+static const char *name_of(int option) {
+  const struct option *found = options;
+  while (found->val != option) found++;
+  return found->name;
+}
+
+/* Options that are a text, a flag or a number of a legal range, and where it goes. -1: stored; -2: it is none of
+ * them; else an exit status. */
+static int read_plain(int option, char **argv, command_t *command) {
+  gs_bench_options_t *bench = &command->bench;
   const struct {
     int option;
-    long *value, lo, hi;
-  } numbers[] = {{SAMPLE, &command->bench.sample, 1, INT_MAX},
-                 {SEED, &command->bench.seed, 0, INT_MAX},
-                 {ROUNDS, &command->bench.rounds, 1, GS_CONTEST_ROUNDS_MAX},
-                 {RATE, &command->bench.rate, 1, 1000000},
-                 {BUDGET, &command->bench.budget, 1, 1 << 30},
-                 {DEVICE, &command->bench.device, 0, 1023}};
-  for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-    if (numbers[i].option == option) {
-      *value = numbers[i].value, *lo = numbers[i].lo, *hi = numbers[i].hi;
-      return true;
-    }
-  return false;
-}
-
-static const char **text_option(int option, command_t *command) {
-  switch (option) {
-  case MODELS:
-    return &command->models;
-  case TYPES:
-    return &command->types;
-  case ROWS:
-    return &command->rows;
-  case TABLE:
-    return &command->table;
-  case 'o':
-    return &command->bench.output;
-  case PEER:
-    return &command->bench.peer;
-  case CUBLAS:
-    return &command->bench.cublas;
-  case TORCH:
-    return &command->torch;
-  case PLOT:
-    return &command->plot;
-  case PUBLISHED:
-    return command->published_count < PUBLISHED_MAX ? &command->published[command->published_count++] : NULL;
-  default:
-    return NULL;
-  }
-}
-
-static bool *flag_option(int option, command_t *command) {
-  switch (option) {
-  case ANYWAY:
-    return &command->bench.anyway;
-  case JSON:
-    return &command->json;
-  case SUMMARY:
-    return &command->summary;
-  default:
-    return NULL;
-  }
+    const char **text;
+    bool *flag;
+    long *number, lo, hi;
+  } plain[] = {{MODELS, .text = &command->models},
+               {TYPES, .text = &command->types},
+               {ROWS, .text = &command->rows},
+               {TABLE, .text = &command->table},
+               {'o', .text = &bench->output},
+               {PEER, .text = &bench->peer},
+               {CUBLAS, .text = &bench->cublas},
+               {TORCH, .text = &command->torch},
+               {PLOT, .text = &command->plot},
+               {ANYWAY, .flag = &bench->anyway},
+               {JSON, .flag = &command->json},
+               {SUMMARY, .flag = &command->summary},
+               {SAMPLE, .number = &bench->sample, .lo = 1, .hi = INT_MAX},
+               {SEED, .number = &bench->seed, .hi = INT_MAX},
+               {ROUNDS, .number = &bench->rounds, .lo = 1, .hi = GS_CONTEST_ROUNDS_MAX},
+               {RATE, .number = &bench->rate, .lo = 1, .hi = 1000000},
+               {BUDGET, .number = &bench->budget, .lo = 1, .hi = 1 << 30},
+               {DEVICE, .number = &bench->device, .hi = 1023}};
+  size_t i = 0, count = sizeof plain / sizeof *plain;
+  while (i < count && plain[i].option != option) i++;
+  if (i == count) return -2;
+  if (plain[i].text) *plain[i].text = optarg;
+  if (plain[i].flag) *plain[i].flag = true;
+  if (plain[i].number && !gs_read_long(optarg, plain[i].lo, plain[i].hi, plain[i].number))
+    return gs_usage(argv, "--%s: \"%s\" is not a number from %ld to %ld", name_of(option), optarg,
+                    plain[i].lo, plain[i].hi);
+  return -1;
 }
 
 static bool read_clocks(command_t *command, const char *text) {
@@ -241,15 +226,9 @@ static bool read_clocks(command_t *command, const char *text) {
 
 /* An exit status, or -1: go on. */
 static int read_option(int option, char **argv, command_t *command) {
-  const char *why, **text = text_option(option, command);
-  bool *flag = flag_option(option, command);
-  long *value, lo, hi;
-  if (text) return *text = optarg, -1;
-  if (flag) return *flag = true, -1;
-  if (number_option(option, command, &value, &lo, &hi))
-    return gs_read_long(optarg, lo, hi, value) ? -1
-                                               : gs_usage(argv, "%s: \"%s\" is not a number from %ld to %ld",
-                                                          argv[optind - 2], optarg, lo, hi);
+  const char *why;
+  int status = read_plain(option, argv, command);
+  if (status != -2) return status;
   switch (option) {
   case GRID:
     command->grid = true;
@@ -275,7 +254,10 @@ static int read_option(int option, char **argv, command_t *command) {
   case 'h':
     return gs_help(help);
   case PUBLISHED:
-    return gs_usage(argv, "--published: at most %d files", PUBLISHED_MAX);
+    if (command->published_count == PUBLISHED_MAX)
+      return gs_usage(argv, "--published: at most %d files", PUBLISHED_MAX);
+    command->published[command->published_count++] = optarg;
+    return -1;
   default:
     return gs_usage_option(argv, option);
   }
@@ -337,6 +319,11 @@ static bool set_table(const char *table, const char *folder) {
 static bool set_environment(const command_t *command, const char *folder) {
   char library[PATH_MAX], shapes[16];
   long capacity = 64;
+  const char *off = getenv("GEMMSHIM_OFF");
+  if (off && !strcmp(off, "1")) {
+    gs_say("GEMMSHIM_OFF=1 is set: unset it, there is nothing to measure through");
+    return false;
+  }
   if (command->table && !set_table(command->table, folder)) return false;
   while (capacity < 4l * command->bench.points.count) capacity *= 2;
   snprintf(shapes, sizeof shapes, "%ld", capacity > 1048576 ? 1048576 : capacity);
@@ -461,11 +448,9 @@ int gs_cmd_bench(int argc, char **argv) {
   const char *folder = getenv(FOLDER_VARIABLE);
   gs_ns_read(&command.ns, "1,8,64,2048");
   int status = read_command(argc, argv, &command);
-  if (status >= 0)
-    ;
-  else if (folder && gs_door_is_open())
-    status = gs_bench_run(&command.bench, folder);
-  else {
+  bool fine = status < 0, inside = folder && gs_door_is_open();
+  if (fine && inside) status = gs_bench_run(&command.bench, folder);
+  if (fine && !inside) {
     status = command.summary ? GS_EXIT_OK : measure(argc, argv, &command);
     int shown = summarise(&command);
     if (status == GS_EXIT_OK) status = shown;

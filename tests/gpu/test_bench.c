@@ -325,7 +325,7 @@ Test(bench, says_what_is_wrong) {
                {"--shape TNx16x8", 2, "TNxMxNxK"},
                {"--grid=64,x", 2, "no list such as"},
                {"--clocks gpu,moon", 2, "not of gpu,wall,server"},
-               {"--rounds 0 --shape TNx16x8x16", 2, "is not a number from 1"},
+               {"--rounds=0 --shape TNx16x8x16", 2, "--rounds: \"0\" is not a number from 1"},
                {"--rate x --shape TNx16x8x16", 2, "is not a number from 1"},
                {"--summary", 2, "--summary: give a CSV"},
                {"--summary /nonexistent.csv", 3, "cannot be read"},
@@ -346,6 +346,7 @@ Test(bench, says_what_is_wrong) {
   result_t none = sh("LD_LIBRARY_PATH= $G bench --shape TNx16x8x16");
   STATUS(none, 3);
   HAS(none.err, "libcuda.so.1");
+  HAS(sh("GEMMSHIM_OFF=1 " ON_SIM "$G bench --shape TNx16x8x16").err, "unset it");
   STATUS(sh("$G bench --columns | grep -q '^C_B_L '"), 0);
 }
 
