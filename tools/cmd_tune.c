@@ -3,18 +3,21 @@
 #include <getopt.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-#include "draft.h"
 #include "json.h"
 #include "points.h"
-#include "progress.h"
-#include "search.h"
+#include "busy.h"
 #include "tools.h"
-#include "tune.h"
+#include "search.h"
+#include "tune_run.h"
+
+#define NS "1,2,3,4,5,7,8,13,16,27,32,48,64,128,512,2048"
 
 static const char help[] =
-    "usage: gemmshim tune [OPTION...] FILE.calls | --shape SHAPE... | --models FILE\n\n"
+    "usage: gemmshim tune [OPTION...] FILE.calls | --shape SHAPE... | --models FILE | --grid\n\n"
     "Measures, on this GPU, our kernels for each product against cublasGemmEx and every algorithm that\n"
     "cuBLASLt's heuristic offers, and writes the winners into a table. A row is written only where a kernel "
     "was\n"
@@ -26,7 +29,8 @@ static const char help[] =
     "Losses are listed. A table that exists is extended: rows it has are kept, and not measured again.\n\n"
     "  --shape SHAPE     TNxMxNxK:f16_f16[:bias], in cuBLAS's terms; N may be a list: TNx4096x1,8,64x4096\n"
     "  --models FILE     layers: name transa transb m k note, tab-separated\n"
-    "    --n LIST        at these n (1,2,4,8,16,32,64,128,512,2048)\n"
+    "    --n LIST        at these n (" NS ")\n"
+    "  --grid            1,000 products: row-major M, N, K of 64 to 16384, as NN and TN, exactly these n\n"
     "    --types LIST    of these types (f16_f16)\n"
     "  -o, --output FILE the table (the GPU's name with .table, in this folder)\n"
     "  --split-k MAX     split k at most so often (16)\n"
@@ -39,15 +43,27 @@ static const char help[] =
     "that\n"
     "                    could be compiled: tiles, warps, stages; winners lie beside the table, in TABLE.d\n"
     "  --all             list every contender that was measured, not the verdict alone\n"
+    "  --exact           rows claim the n that were measured; else whole intervals of n that are won at both "
+    "ends\n"
+    "                    and at samples inside, both sides of each change of cuBLASLt's heuristic among "
+    "them\n"
+    "  --known TABLE     what this table has rows for is not measured\n"
+    "  --shard I/N       the I'th part of N of the work, into a table of its own (of Slurm arrays and MPI: "
+    "theirs);\n"
+    "                    gemmshim table merge joins them\n"
+    "  --busy-ok         measure although the GPU has other work\n"
     "  --again           measure products anew whose rows the table has\n"
     "  --budget SECONDS  stop after so long; the same command goes on from there\n"
     "  --device N        which GPU (0)\n"
     "  --cublas FILE     the libcublas.so to measure against (looked for)\n"
     "  --quick           few rounds, to try things out: such rows prove nothing and are not written\n"
     "  --json            what was measured, as JSON on stdout\n\n"
+    "What was tried and lost is kept in TABLE.tried until all is done: the same command goes on after a "
+    "kill.\n"
     "Exit status: 0 done, 1 a kernel failed the gate or a file could not be written, 2 usage, 3 no GPU, "
     "driver,\n"
-    "cuBLAS or readable input.\n"
+    "cuBLAS or readable input, 4 the GPU has other work; 128 + N ended by signal N: what was measured "
+    "stays.\n"
     "example: gemmshim tune --shape TNx4096x1,8,64x4096:f16_f16 -o mine.table\n";
 
 enum {
@@ -65,33 +81,29 @@ enum {
   JSON,
   KERNELS,
   SEARCH,
-  ALL
+  ALL,
+  GRID,
+  EXACT,
+  KNOWN,
+  SHARD,
+  BUSY_OK
 };
-
-/* Our kernels that take part: those among which the cost model chooses, those that were named, and those of the
- * space that are compiled so far. */
-typedef struct {
-  gs_pool_t ranked, named, made;
-  gs_pool_tally_t tally; /* of made */
-} gs_pools_t;
 
 typedef struct {
   gs_points_t points;
-  const char *models, *types, *output, *cublas;
+  const char *models, *types, *output, *cublas, *known;
   char *kernels;
   gs_ns_t ns;
-  gs_tune_options_t tune;
-  long device, budget;
-  bool again, json, all;
-  int search; /* kernels of the space, a product */
-  gs_pools_t *pools;
+  gs_run_t run;
+  long device;
+  bool json, grid, busy_ok;
+  gs_shard_t shard;
 } gs_command_t;
 
-typedef struct {
-  int count[GS_TUNE_NONE + 1];
-  int kept;
-  double best; /* largest ratio of a win */
-} gs_tally_t;
+static void say_line(void *context, const char *line) {
+  (void)context;
+  gs_say("%s", line);
+}
 
 static volatile sig_atomic_t stopped;
 static void stop(int number) {
@@ -123,18 +135,18 @@ static int read_option(int option, char **argv, gs_command_t *command) {
   case SPLIT_K:
     if (!gs_read_long(optarg, 1, GS_SPLIT_MAX, &value))
       return gs_usage(argv, "--split-k: \"%s\" is not from 1 to %d", optarg, GS_SPLIT_MAX);
-    command->tune.split_max = (int)value;
+    command->run.tune.split_max = (int)value;
     return -1;
   case CANDIDATES:
     if (!gs_read_long(optarg, 1, GS_TUNE_CANDIDATES_MAX, &value))
       return gs_usage(argv, "--candidates: \"%s\" is not from 1 to %d", optarg, GS_TUNE_CANDIDATES_MAX);
-    command->tune.candidates = (int)value;
+    command->run.tune.candidates = (int)value;
     return -1;
   case AGAIN:
-    command->again = true;
+    command->run.again = true;
     return -1;
   case BUDGET:
-    if (!gs_read_long(optarg, 1, 1 << 30, &command->budget))
+    if (!gs_read_long(optarg, 1, 1 << 30, &command->run.budget))
       return gs_usage(argv, "--budget: \"%s\" is not a number of seconds", optarg);
     return -1;
   case DEVICE:
@@ -145,7 +157,7 @@ static int read_option(int option, char **argv, gs_command_t *command) {
     command->cublas = optarg;
     return -1;
   case QUICK:
-    command->tune.quick = true;
+    command->run.tune.quick = true;
     return -1;
   case JSON:
     command->json = true;
@@ -157,10 +169,26 @@ static int read_option(int option, char **argv, gs_command_t *command) {
     value = GS_SEARCH;
     if (optarg && !gs_read_long(optarg, 1, GS_SEARCH_MAX, &value))
       return gs_usage(argv, "--search: \"%s\" is not from 1 to %d", optarg, GS_SEARCH_MAX);
-    command->search = (int)value;
+    command->run.search = (int)value;
     return -1;
   case ALL:
-    command->all = true;
+    command->run.all = true;
+    return -1;
+  case GRID:
+    command->grid = command->run.exact = true;
+    return -1;
+  case EXACT:
+    command->run.exact = true;
+    return -1;
+  case KNOWN:
+    command->known = optarg;
+    return -1;
+  case SHARD:
+    if (!gs_shard_read(&command->shard, optarg))
+      return gs_usage(argv, "--shard: \"%s\" is not of the form 2/8", optarg);
+    return -1;
+  case BUSY_OK:
+    command->busy_ok = true;
     return -1;
   case 'h':
     return gs_help(help);
@@ -186,6 +214,11 @@ static int read_command(int argc, char **argv, gs_command_t *command) {
                                           {"kernels", required_argument, NULL, KERNELS},
                                           {"search", optional_argument, NULL, SEARCH},
                                           {"all", no_argument, NULL, ALL},
+                                          {"grid", no_argument, NULL, GRID},
+                                          {"exact", no_argument, NULL, EXACT},
+                                          {"known", required_argument, NULL, KNOWN},
+                                          {"shard", required_argument, NULL, SHARD},
+                                          {"busy-ok", no_argument, NULL, BUSY_OK},
                                           {"help", no_argument, NULL, 'h'},
                                           {0}};
   for (int option; (option = getopt_long(argc, argv, ":ho:", options, NULL)) != -1;) {
@@ -196,191 +229,34 @@ static int read_command(int argc, char **argv, gs_command_t *command) {
     return GS_EXIT_MACHINE;
   for (int i = optind; i < argc; i++)
     if (!gs_points_calls(&command->points, argv[i])) return GS_EXIT_MACHINE;
-  if (command->points.count) return -1;
-  return gs_usage(argv, "nothing to tune: give a .calls file, --shape or --models");
-}
-
-/* ---- what is printed ---- */
-
-static void name_point(char *text, size_t size, const gs_gemm_t *g) {
-  snprintf(text, size, "%c%c %lldx%lldx%lld %s_%s%s%s", "NT"[g->transa != GS_OP_N],
-           "NT"[g->transb != GS_OP_N], (long long)g -> m, (long long)g -> n, (long long)g -> k,
-           gs_type_names[g->a_type], gs_type_names[g->d_type],
-           g -> epilogue == GS_EPILOGUE_DEFAULT ? "" : " ",
-           g->epilogue == GS_EPILOGUE_DEFAULT ? "" : gs_epilogue_names[g->epilogue]);
-}
-
-static void print_tuned(const gs_tuned_t *tuned) {
-  char point[128], id[GS_KERNEL_ID_MAX];
-  const gs_row_t *row = &tuned->row;
-  name_point(point, sizeof point, &tuned->gemm);
-  printf("%-5s %-40s", gs_tune_verdict_names[tuned->verdict], point);
-  if (tuned->verdict == GS_TUNE_NONE) {
-    printf(" %s\n", tuned->why);
-    return;
-  }
-  gs_row_name(id, sizeof id, row);
-  printf(" %.3fx [%.3f, %.3f] %8.2f us, %s %.2f us; wall %.1f, %.1f us; %s split_k %d raster %d",
-         tuned->ratio.value, tuned->ratio.lo, tuned->ratio.hi, (double)row->us, tuned->library,
-         (double)row->library_us, (double)row->wall_us, (double)row->library_wall_us, id, row->split_k,
-         row->raster);
-  if (tuned->verdict == GS_TUNE_WRONG)
-    printf("; %s (error %.2e, bound %.2e)", tuned->why, tuned->error, tuned->bound);
-  if (tuned->verdict == GS_TUNE_WIN && tuned->by_wall) printf("; on the wall clock");
-  putchar('\n');
-}
-
-static cJSON *json_tuned(const gs_tuned_t *tuned) {
-  char text[256];
-  const gs_row_t *row = &tuned->row;
-  cJSON *entry = cJSON_CreateObject();
-  gs_gemm_format(text, sizeof text, &tuned->gemm);
-  cJSON_AddStringToObject(entry, "call", text);
-  cJSON_AddStringToObject(entry, "verdict", gs_tune_verdict_names[tuned->verdict]);
-  cJSON_AddNumberToObject(entry, "copies", tuned->copies);
-  cJSON_AddNumberToObject(entry, "candidates", tuned->candidates);
-  cJSON_AddNumberToObject(entry, "lt_candidates", tuned->lt_candidates);
-  if (tuned->why[0]) cJSON_AddStringToObject(entry, "why", tuned->why);
-  if (tuned->verdict == GS_TUNE_NONE) return entry;
-  gs_row_name(text, sizeof text, row);
-  cJSON_AddStringToObject(entry, "kernel", text);
-  cJSON_AddStringToObject(entry, "library", tuned->library);
-  cJSON_AddStringToObject(entry, "won_on",
-                          tuned->verdict != GS_TUNE_WIN ? ""
-                          : tuned->by_wall              ? "wall"
-                                                        : "gpu");
-  const struct {
-    const char *name;
-    double value;
-  } numbers[] = {{"split_k", row->split_k},
-                 {"raster", row->raster},
-                 {"ratio", tuned->ratio.value},
-                 {"ratio_lo", tuned->ratio.lo},
-                 {"ratio_hi", tuned->ratio.hi},
-                 {"us", (double)row->us},
-                 {"library_us", (double)row->library_us},
-                 {"gemm_ex_us", tuned->gemm_ex_us},
-                 {"wall_us", (double)row->wall_us},
-                 {"library_wall_us", (double)row->library_wall_us}};
-  for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-    cJSON_AddNumberToObject(entry, numbers[i].name, numbers[i].value);
-  return entry;
-}
-
-/* ---- the run ---- */
-
-/* context: the progress that is shown. */
-static void print_contender(void *context, const gs_contender_t *contender) {
-  char name[128];
-  gs_progress_clear(context);
-  gs_contender_name(name, sizeof name, contender);
-  printf("  %9.2f us  %s", gs_contender_us(contender), name);
-  if (contender->kind == GS_BY_KERNEL) printf(" (predicted %.2f)", contender->predicted_us);
-  putchar('\n');
-}
-
-/* context: a cJSON array. */
-static void json_contender(void *context, const gs_contender_t *contender) {
-  char name[128];
-  cJSON *entry = cJSON_CreateObject();
-  gs_contender_name(name, sizeof name, contender);
-  cJSON_AddStringToObject(entry, "contender", name);
-  cJSON_AddNumberToObject(entry, "us", gs_contender_us(contender));
-  cJSON_AddNumberToObject(entry, "samples", contender->entrant.count[GS_CLOCK_GPU]);
-  if (contender->kind == GS_BY_KERNEL)
-    cJSON_AddNumberToObject(entry, "predicted_us", contender->predicted_us);
-  cJSON_AddItemToArray(context, entry);
-}
-
-/* Tunes one product, kernels of the space among our contenders where that is asked for. */
-static gs_tuned_t tune_among(gs_bench_t *bench, const gs_gemm_t *g, const gs_command_t *command,
-                             const gs_tune_options_t *options) {
-  gs_tune_options_t own = *options;
-  gs_pools_t *pools = command->pools;
-  gs_pool_t each = {0};
-  const gs_rank_for_t to = {g, options->split_max, GS_BENCH_WORKSPACE};
-  if (command->search) {
-    gs_pool_tally_t tally = gs_search(&each, &pools->made, bench->gpu, &to, command->search, &stopped);
-    pools->tally.compiled += tally.compiled, pools->tally.refused += tally.refused;
-  }
-  for (int i = 0; i < pools->named.count; i++) gs_pool_add(&each, pools->named.indices[i]);
-  own.pool = &pools->ranked, own.each = &each;
-  gs_tuned_t tuned = gs_tune(bench, g, &own);
-  gs_pool_free(&each);
-  return tuned;
-}
-
-/* Tunes one product and tells what came of it, on stdout or in results. */
-static gs_tuned_t tune_one(gs_bench_t *bench, const gs_gemm_t *g, const gs_command_t *command,
-                           gs_progress_t *progress, cJSON *results) {
-  gs_tune_options_t options = command->tune;
-  cJSON *all = command->all && results ? cJSON_CreateArray() : NULL;
-  options.measured = !command->all ? NULL : results ? json_contender : print_contender;
-  options.context = all ? (void *)all : progress;
-  gs_tuned_t tuned = tune_among(bench, g, command, &options);
-  gs_progress_clear(progress);
-  if (!results) {
-    print_tuned(&tuned);
-    fflush(stdout);
-    return tuned;
-  }
-  cJSON *entry = json_tuned(&tuned);
-  if (all) cJSON_AddItemToObject(entry, "all", all);
-  cJSON_AddItemToArray(results, entry);
-  return tuned;
-}
-
-static bool tune_all(gs_bench_t *bench, gs_draft_t *draft, const gs_command_t *command, gs_tally_t *tally,
-                     cJSON *results) {
-  gs_progress_t progress = gs_progress_begin();
-  const gs_points_t *points = &command->points;
-  bool written = true;
-  for (int i = 0; i < points->count && !stopped && written; i++) {
-    char what[256], point[128];
-    const gs_gemm_t *g = &points->items[i];
-    if (command->budget && gs_seconds() - progress.begun > (double)command->budget) {
-      gs_say("the budget of %ld s is spent: %d of %d products are left; the same command goes on from here",
-             command->budget, points->count - i, points->count);
-      break;
-    }
-    if (!command->again && gs_draft_find(draft, g)) {
-      tally->kept++;
-      continue;
-    }
-    name_point(point, sizeof point, g);
-    snprintf(what, sizeof what, "%d of %d, %s; %d won, best %.2fx", i + 1, points->count, point,
-             tally->count[GS_TUNE_WIN], tally->best);
-    gs_progress_show(&progress, (double)i / points->count, what);
-    gs_tuned_t tuned = tune_one(bench, g, command, &progress, results);
-    tally->count[tuned.verdict]++;
-    if (tuned.verdict == GS_TUNE_WIN && tuned.ratio.value > tally->best) tally->best = tuned.ratio.value;
-    if (!command->tune.quick)
-      written = gs_draft_settle(draft, g, tuned.verdict == GS_TUNE_WIN ? &tuned.row : NULL);
-    if (!gs_gpu_ok(bench->gpu)) {
-      gs_say("%s: the GPU's context is lost; run the same command again, it goes on from here",
-             bench->gpu->fault);
-      break;
-    }
-  }
-  gs_progress_clear(&progress);
-  return written;
+  gs_ns_t sizes;
+  gs_ns_read(&sizes, GS_GRID_SIZES);
+  if (command->grid && !gs_points_grid(&command->points, &sizes, command->types)) return GS_EXIT_MACHINE;
+  if (!command->points.count)
+    return gs_usage(argv, "nothing to tune: give a .calls file, --shape, --models or --grid");
+  gs_points_by_key(&command->points);
+  gs_points_shard(&command->points, command->shard);
+  return -1;
 }
 
 static int report(const gs_draft_t *draft, const gs_command_t *command, const gs_tally_t *tally,
                   cJSON *root) {
   const int *count = tally->count;
+  const gs_run_t *run = &command->run;
   if (root) {
     cJSON_AddStringToObject(root, "table", draft->path);
     cJSON_AddNumberToObject(root, "rows", draft->count);
+    cJSON_AddBoolToObject(root, "complete", tally->complete);
     gs_json_print(root);
   } else {
-    printf("%d won, %d tied, %d lost, %d failed the gate, %d not measurable, %d kept from before\n",
+    printf("%d won, %d tied, %d lost, %d failed the gate, %d not measurable, %d kept from before",
            count[GS_TUNE_WIN], count[GS_TUNE_TIE], count[GS_TUNE_LOSS], count[GS_TUNE_WRONG],
            count[GS_TUNE_NONE], tally->kept);
-    if (command->search)
+    printf(tally->samples ? "; %d samples between them\n" : "\n", tally->samples);
+    if (run->search)
       printf("%d kernels compiled, %d refused by the compiler or for what it made\n",
-             command->pools->tally.compiled, command->pools->tally.refused);
-    if (command->tune.quick)
+             run->pools->tally.compiled, run->pools->tally.refused);
+    if (run->tune.quick)
       printf("--quick: nothing was written\n");
     else if (draft->count)
       printf("%s: %d rows\n", draft->path, draft->count);
@@ -407,8 +283,8 @@ static int gather(gs_pools_t *pools, const gs_gpu_t *gpu, const gs_command_t *co
 static int tune_into(gs_draft_t *draft, gs_gpu_t *gpu, const gs_cublas_t *cublas,
                      const gs_command_t *command) {
   gs_reference_t reference;
+  gs_journal_t journal;
   gs_bench_t bench;
-  gs_tally_t tally = {0};
   if (!gs_reference_open(&reference, gpu)) {
     gs_say("%s", gpu->fault);
     return GS_EXIT_MACHINE;
@@ -417,29 +293,59 @@ static int tune_into(gs_draft_t *draft, gs_gpu_t *gpu, const gs_cublas_t *cublas
          cublas->version[0], cublas->version[1], cublas->version[2], cublas->path);
   cJSON *root = command->json ? cJSON_CreateObject() : NULL;
   gs_bench_open(&bench, gpu, cublas, &reference, 1);
-  bool written =
-      tune_all(&bench, draft, command, &tally, root ? cJSON_AddArrayToObject(root, "products") : NULL);
+  gs_journal_open(&journal, draft->path, &draft->header);
+  gs_tally_t tally = gs_tune_run(&command->run, &command->points, &bench, draft, &journal,
+                                 root ? cJSON_AddArrayToObject(root, "products") : NULL);
+  gs_journal_close(&journal, tally.complete && !command->run.tune.quick);
   gs_bench_close(&bench);
   gs_reference_close(&reference);
   int status = report(draft, command, &tally, root);
-  return stopped ? 128 + stopped : written ? status : GS_EXIT_FALSE;
+  return stopped ? 128 + stopped : tally.written ? status : GS_EXIT_FALSE;
+}
+
+/* The table's path: a shard has one of its own beside what was asked for. */
+static bool name_table(const gs_command_t *command, const gs_gpu_t *gpu, char *path, size_t size) {
+  char slug[64], part[32] = "";
+  gs_gpu_slug(gpu->device.name, slug, sizeof slug);
+  const char *base = command->output ? command->output : slug, *end = strstr(base, ".table");
+  int length = end && !end[6] ? (int)(end - base) : (int)strlen(base);
+  bool suffixed = !command->output || command->shard.of || (end && !end[6]);
+  if (command->shard.of) snprintf(part, sizeof part, ".%d-of-%d", command->shard.i, command->shard.of);
+  if ((size_t)snprintf(path, size, "%.*s%s%s", length, base, part, suffixed ? ".table" : "") < size)
+    return true;
+  gs_say("%.60s...: the path is too long", base);
+  return false;
+}
+
+/* Rows that another table has are not measured. */
+static bool leave_known(gs_command_t *command) {
+  gs_table_t *table;
+  gs_points_t *points = &command->points;
+  int kept = 0;
+  if (!command->known || access(command->known, F_OK) != 0) return true;
+  if (gs_table_load(command->known, say_line, NULL, &table) != GS_OK) return false;
+  for (int i = 0; i < points->count; i++)
+    if (!gs_table_find(table, &points->items[i])) points->items[kept++] = points->items[i];
+  if (kept < points->count)
+    gs_say("%s has rows for %d of the products", command->known, points->count - kept);
+  points->count = kept;
+  gs_table_free(table);
+  return true;
 }
 
 static int tune_on(gs_gpu_t *gpu, gs_command_t *command) {
   gs_cublas_t cublas;
   gs_pools_t pools = {0};
   gs_draft_t draft;
-  char fault[512], path[4096], slug[64];
+  char fault[512], path[4096];
+  if (!name_table(command, gpu, path, sizeof path) || !leave_known(command)) return GS_EXIT_MACHINE;
   if (gs_cublas_open(&cublas, gpu, command->cublas, fault, sizeof fault) != GS_OK) {
     gs_say("%s", fault);
     return GS_EXIT_MACHINE;
   }
-  gs_gpu_slug(gpu->device.name, slug, sizeof slug);
-  snprintf(path, sizeof path, "%s%s", command->output ? command->output : slug,
-           command->output ? "" : ".table");
   gs_table_header_t header = gs_tune_header(gpu, &cublas);
   int status = gather(&pools, gpu, command);
-  command->pools = &pools;
+  command->run.pools = &pools;
   if (status == GS_EXIT_OK) {
     status = GS_EXIT_MACHINE;
     if (gs_draft_open(&draft, path, &header)) {
@@ -454,14 +360,45 @@ static int tune_on(gs_gpu_t *gpu, gs_command_t *command) {
   return status;
 }
 
+/* The part that a batch system hands out: an array of Slurm, else the ranks of MPI. */
+static void default_shard(gs_shard_t *shard) {
+  static const struct {
+    const char *i, *of, *first;
+  } systems[] = {{"SLURM_ARRAY_TASK_ID", "SLURM_ARRAY_TASK_COUNT", "SLURM_ARRAY_TASK_MIN"},
+                 {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", ""},
+                 {"PMI_RANK", "PMI_SIZE", ""}};
+  for (size_t s = 0; s < sizeof systems / sizeof *systems && !shard->of; s++) {
+    const char *i = getenv(systems[s].i), *of = getenv(systems[s].of), *first = getenv(systems[s].first);
+    long rank, size, least = 0;
+    if (!i || !of || !gs_read_long(i, 0, 1 << 20, &rank) || !gs_read_long(of, 2, 1 << 20, &size)) continue;
+    if (first && !gs_read_long(first, 0, 1 << 20, &least)) continue;
+    if (rank - least >= 0 && rank - least < size)
+      *shard = (gs_shard_t){(int)(rank - least) + 1, (int)size};
+    else
+      gs_say("%s=%s is not one of %s=%s from %ld on: use --shard I/N", systems[s].i, i, systems[s].of, of,
+             least);
+  }
+}
+
 int gs_cmd_tune(int argc, char **argv) {
-  gs_command_t command = {.types = "f16_f16", .tune = {.split_max = 16, .candidates = GS_TUNE_CANDIDATES}};
+  gs_command_t command = {
+      .types = "f16_f16",
+      .run = {.tune = {.split_max = 16, .candidates = GS_TUNE_CANDIDATES}, .stopped = &stopped}};
   gs_gpu_t gpu;
-  gs_ns_read(&command.ns, "1,2,4,8,16,32,64,128,512,2048");
+  char who[512];
+  gs_ns_read(&command.ns, NS);
+  default_shard(&command.shard);
   int status = read_command(argc, argv, &command);
   if (status < 0 && gs_gpu_open(&gpu, (int)command.device) != GS_OK) {
     gs_say("%s", gpu.fault);
     status = GS_EXIT_MACHINE;
+  }
+  if (status < 0 && !command.busy_ok && gs_gpu_busy(&gpu, who, sizeof who)) {
+    gs_say(
+        "%s: what is measured beside it is worth nothing; wait for it, choose another --device, or --busy-ok",
+        who);
+    status = GS_EXIT_BUSY;
+    gs_gpu_close(&gpu);
   }
   if (status < 0) {
     sigaction(SIGINT, &(struct sigaction){.sa_handler = stop, .sa_flags = SA_RESETHAND}, NULL);

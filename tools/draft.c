@@ -135,6 +135,18 @@ bool gs_draft_carry(gs_draft_t *draft, const gs_row_t *row) {
   return put_row(draft, row);
 }
 
+bool gs_draft_claim(gs_draft_t *draft, const gs_key_t *key, int lo, int hi, const gs_row_t *rows, int count) {
+  int kept = 0, had = draft->count;
+  for (int i = 0; i < had; i++) {
+    const gs_row_t *row = &draft->rows[i];
+    if (memcmp(&row->key, key, sizeof *key) || row->n_hi < lo || row->n_lo > hi) draft->rows[kept++] = *row;
+  }
+  draft->count = kept;
+  for (int i = 0; i < count; i++)
+    if (!put_row(draft, &rows[i])) return false;
+  return (kept == had && !count) || gs_draft_write(draft);
+}
+
 bool gs_draft_settle(gs_draft_t *draft, const gs_gemm_t *g, const gs_row_t *row) {
   int at = find(draft, g);
   if (at < 0 && !row) return true;

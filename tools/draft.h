@@ -28,4 +28,8 @@ bool gs_draft_write(gs_draft_t *draft);
  * that changes it. False (said) where it cannot be written. */
 bool gs_draft_settle(gs_draft_t *draft, const gs_gemm_t *g, const gs_row_t *row);
 
+/* Puts rows in the place of whatever claims any n of key from lo to hi, and writes the table where that changes it.
+ * False (said) where it cannot be written. */
+bool gs_draft_claim(gs_draft_t *draft, const gs_key_t *key, int lo, int hi, const gs_row_t *rows, int count);
+
 #endif

@@ -15,9 +15,14 @@ static bool same_point(const gs_gemm_t *x, const gs_gemm_t *y) {
   return x->n == y->n && memcmp(&key_x, &key_y, sizeof key_x) == 0;
 }
 
-static bool add(gs_points_t *points, const gs_gemm_t *g) {
+bool gs_points_has(const gs_points_t *points, const gs_gemm_t *g) {
   for (int i = 0; i < points->count; i++)
     if (same_point(&points->items[i], g)) return true;
+  return false;
+}
+
+bool gs_points_add(gs_points_t *points, const gs_gemm_t *g) {
+  if (gs_points_has(points, g)) return true;
   if (points->count == points->room) {
     int room = points->room ? 2 * points->room : 64;
     gs_gemm_t *items = realloc(points->items, (size_t)room * sizeof *items);
@@ -34,6 +39,48 @@ static bool add(gs_points_t *points, const gs_gemm_t *g) {
 void gs_points_free(gs_points_t *points) {
   free(points->items);
   *points = (gs_points_t){0};
+}
+
+/* ---- by key ---- */
+
+static bool same_key(const gs_gemm_t *x, const gs_gemm_t *y) {
+  gs_key_t a = gs_key_of(x), b = gs_key_of(y);
+  return !memcmp(&a, &b, sizeof a);
+}
+
+static int by_n(const void *left, const void *right) {
+  const gs_gemm_t *x = left, *y = right;
+  return (x->n > y->n) - (x->n < y->n);
+}
+
+void gs_points_by_key(gs_points_t *points) {
+  gs_gemm_t *items = points->items;
+  for (int first = 0, end; first < points->count; first = end) {
+    end = first + 1;
+    for (int i = end; i < points->count; i++) {
+      if (!same_key(&items[first], &items[i])) continue;
+      gs_gemm_t one = items[i];
+      memmove(&items[end + 1], &items[end], sizeof *items * (size_t)(i - end));
+      items[end++] = one;
+    }
+    qsort(&items[first], (size_t)(end - first), sizeof *items, by_n);
+  }
+}
+
+bool gs_shard_read(gs_shard_t *shard, const char *text) {
+  int end = 0;
+  return sscanf(text, "%d/%d%n", &shard->i, &shard->of, &end) == 2 && !text[end] && shard->i >= 1 &&
+         shard->i <= shard->of;
+}
+
+void gs_points_shard(gs_points_t *points, gs_shard_t shard) {
+  int kept = 0, key = -1;
+  for (int i = 0; i < points->count; i++) {
+    if (!i || !same_key(&points->items[i], &points->items[i - 1])) key++;
+    if (shard.of && key % shard.of != shard.i - 1) continue;
+    points->items[kept++] = points->items[i];
+  }
+  points->count = kept;
 }
 
 bool gs_ns_read(gs_ns_t *ns, const char *text) {
@@ -120,7 +167,7 @@ bool gs_points_shape(gs_points_t *points, const char *text, const char **why) {
   *why = "out of memory";
   for (int i = 0; i < ns.count; i++) {
     gs_gemm_t g = packed(transa, transb, (int)m, ns.n[i], (int)k, ab, d, (gs_epilogue_t)epilogue);
-    if (!add(points, &g)) return false;
+    if (!gs_points_add(points, &g)) return false;
   }
   return true;
 }
@@ -133,7 +180,7 @@ bool gs_points_calls(gs_points_t *points, const char *path) {
   bool added = true;
   for (gs_shape_t *call = set.calls; call && added; call = call->hh.next) {
     if (gs_call_servable(call) && call->gemm.stride_a >= 0 && call->gemm.stride_b >= 0)
-      added = add(points, &call->gemm);
+      added = gs_points_add(points, &call->gemm);
     else
       unservable++;
   }
@@ -173,7 +220,7 @@ bool gs_points_models(gs_points_t *points, const char *path, const gs_ns_t *ns, 
       for (int i = 0; i < ns->count && added; i++) {
         gs_gemm_t g = packed(layer->transa, layer->transb, layer->m, ns->n[i], layer->k, pairs[p].ab,
                              layer->f32_out ? GS_TYPE_F32 : pairs[p].d, layer->epilogue);
-        added = add(points, &g);
+        added = gs_points_add(points, &g);
       }
   gs_layers_free(&layers);
   return added;
@@ -188,7 +235,7 @@ bool gs_points_grid(gs_points_t *points, const gs_ns_t *sizes, const char *types
           k = sizes->n[i / 2 % count];
       gs_gemm_t g =
           packed(i % 2 ? GS_OP_T : GS_OP_N, GS_OP_N, m, n, k, pairs[p].ab, pairs[p].d, GS_EPILOGUE_DEFAULT);
-      if (!add(points, &g)) return false;
+      if (!gs_points_add(points, &g)) return false;
     }
   return pair_count > 0;
 }
@@ -212,7 +259,7 @@ bool gs_points_rows(gs_points_t *points, const gs_table_t *table) {
     const int ns[] = {row->n_lo, row->n_lo + (row->n_hi - row->n_lo) / 2, row->n_hi};
     for (int j = 0; j < 3; j++) {
       gs_gemm_t g = claimed(row, ns[j]);
-      if (!add(points, &g)) return false;
+      if (!gs_points_add(points, &g)) return false;
     }
   }
   return true;

@@ -33,6 +33,20 @@ bool gs_points_models(gs_points_t *points, const char *path, const gs_ns_t *ns, 
 bool gs_points_grid(gs_points_t *points, const gs_ns_t *sizes, const char *types);
 /* What a table's rows claim: each at both ends of its interval of n and in the middle. */
 bool gs_points_rows(gs_points_t *points, const gs_table_t *table);
+/* Adds a product, unless it is there; false without memory (said). */
+bool gs_points_add(gs_points_t *points, const gs_gemm_t *g);
+bool gs_points_has(const gs_points_t *points, const gs_gemm_t *g);
+/* Puts the products of a key side by side, by rising n; keys stay in the order in which they came. */
+void gs_points_by_key(gs_points_t *points);
+
+/* One of several that share the work; of is 0 where there is one only. */
+typedef struct {
+  int i, of; /* 1..of */
+} gs_shard_t;
+/* "2/8" */
+bool gs_shard_read(gs_shard_t *shard, const char *text);
+/* Leaves every of'th key, from the i'th on, of products by key. */
+void gs_points_shard(gs_points_t *points, gs_shard_t shard);
 void gs_points_free(gs_points_t *points);
 
 /* "f16_f16"; false where it is not a pair that a shipped kernel computes. */

@@ -12,6 +12,7 @@ enum {
   GS_EXIT_FALSE = 1,            /* what was asked about is false, faulty or failed */
   GS_EXIT_USAGE = 2,            /* the command line is wrong */
   GS_EXIT_MACHINE = 3,          /* the machine lacks something: GPU, driver, library, file */
+  GS_EXIT_BUSY = 4,             /* the GPU has other work */
   GS_EXIT_NOT_EXECUTABLE = 126, /* as env and the shells say it */
   GS_EXIT_NOT_FOUND = 127,
 };

@@ -52,3 +52,113 @@ Test(tune, sums_in_half_are_tuned_against_the_librarys_own) {
   HAS(r.out, "1 won");
   STATUS(sh("grep -q '16f.*\\(direct\\|mma\\)_' t.table"), 0);
 }
+
+/* ---- whole runs ---- */
+
+#define WIN  "SIM_US='cublasGemmEx:90,lt_*:90,mma_*:4,direct_*:4' "
+#define LOSE "SIM_US='cublasGemmEx:4,lt_*:4,mma_*:90,direct_*:90' "
+
+static int rows(const char *table) {
+  return atoi(sh("grep -c '^[NT]' %s", table).out);
+}
+
+Test(tune, an_interval_is_one_row) {
+  result_t r = sh(ON_SIM WIN FEW "--shape TNx16x1,2,5,8x16");
+  STATUS(r, 0);
+  HAS(r.out, "4 won");
+  HAS(r.out, "samples between them");
+  HAS(r.out, "claim TN 16x1..8x16 f16_f16: ");
+  cr_assert_eq(rows("t.table"), 1);
+  STATUS(sh("grep -q \"$(printf '\\t1\\t8\\t')\" t.table"), 0);
+  STATUS(sh(ON_SIM WIN FEW "--exact --again --shape TNx16x1,2,5,8x16"), 0);
+  cr_assert_eq(rows("t.table"), 4);
+}
+
+Test(tune, a_run_cut_short_goes_on_where_it_was) {
+  result_t first =
+      sh(ON_SIM LOSE FEW "--exact --budget 1 --shape TNx16x1,2,3,4,5,6,7,8,9,10,11,12,13,14,15x16");
+  STATUS(first, 0);
+  HAS(first.err, "the budget of 1 s is spent");
+  cr_assert(exists("t.table.tried"), "what lost is remembered, though no row was written");
+  result_t second = sh(ON_SIM LOSE FEW "--exact --shape TNx16x1,2,3,4,5,6,7,8,9,10,11,12,13,14,15x16");
+  STATUS(second, 0);
+  LACKS(second.out, " 0 kept from before");
+  cr_assert(!exists("t.table.tried"));
+}
+
+Test(tune, a_killed_run_goes_on_where_it_was) {
+  sh(ON_SIM WIN FEW
+     "--exact --shape TNx16x1,2,3,4,5,6,7,8,9,10,11,12x16 > lines 2>&1 & "
+     "for i in $(seq 300); do [ \"$(grep -c ^win lines)\" -ge 2 ] && break; sleep 0.1; done; kill -9 $!");
+  int had = rows("t.table");
+  cr_assert(had >= 2 && had < 12, "%d rows", had);
+  result_t r = sh(ON_SIM WIN FEW "--exact --shape TNx16x1,2,3,4,5,6,7,8,9,10,11,12x16");
+  STATUS(r, 0);
+  LACKS(r.out, " 0 kept from before");
+  cr_assert_eq(rows("t.table"), 12);
+}
+
+Test(tune, an_interrupt_keeps_what_is_done) {
+  result_t r =
+      sh(ON_SIM WIN FEW
+         "--exact --shape TNx16x1,2,3,4,5,6,7,8,9,10,11,12x16 > lines 2>&1 & "
+         "for i in $(seq 300); do grep -q ^win lines && break; sleep 0.1; done; kill -TERM $!; wait $!");
+  STATUS(r, 128 + 15);
+  cr_assert(rows("t.table") >= 1 && rows("t.table") < 12);
+  cr_assert(exists("t.table.tried") && !exists("t.table.lock"));
+}
+
+/* A file may grow to one block: the table with all its rows is larger. */
+Test(tune, a_full_disk_is_said_and_loses_nothing) {
+  STATUS(sh(ON_SIM WIN FEW "--exact --shape TNx16x1x16 && cp t.table before"), 0);
+  result_t r =
+      sh("trap '' XFSZ; " ON_SIM WIN "sh -c 'ulimit -f 1; exec $G tune --candidates 2 -o t.table --exact "
+         "--shape TNx16x1,2,3,4,5,6,7,8,9,10,11,12x16 2>&1 | cat'; cmp t.table before || true");
+  HAS(r.out, "t.table: cannot be written: File too large");
+  STATUS(sh("$G table check t.table"), 0);
+  cr_assert(rows("t.table") >= 1);
+}
+
+Test(tune, two_tuners_on_one_table) {
+  result_t r = sh("flock t.table.lock sleep 5 & sleep 0.3; " ON_SIM WIN FEW SHAPE "; s=$?; kill $!; exit $s");
+  STATUS(r, 3);
+  HAS(r.err, "t.table: another tuner is writing it");
+}
+
+Test(tune, a_busy_gpu_is_named_and_left_alone) {
+  result_t r = sh("SIM_BUSY=90 SIM_BUSY_PID=$$ " ON_SIM WIN FEW SHAPE),
+           anyway = sh("SIM_BUSY=90 " ON_SIM WIN FEW "--busy-ok " SHAPE);
+  STATUS(r, GS_EXIT_BUSY);
+  HAS(r.err, "90% busy with other work; process ");
+  HAS(r.err, "--busy-ok");
+  cr_assert(!exists("t.table") || rows("t.table") == 1);
+  STATUS(anyway, 0);
+}
+
+Test(tune, shards_have_tables_of_their_own) {
+#define KEYS "--exact --shape TNx16x8x16 --shape TNx32x8x16 --shape NNx16x8x16 "
+  STATUS(sh(ON_SIM WIN FEW KEYS "--shard 1/2"), 0);
+  STATUS(sh(ON_SIM WIN "SLURM_ARRAY_TASK_ID=5 SLURM_ARRAY_TASK_MIN=4 SLURM_ARRAY_TASK_COUNT=2 " FEW KEYS), 0);
+  cr_assert_eq(rows("t.1-of-2.table"), 2);
+  cr_assert_eq(rows("t.2-of-2.table"), 1);
+  cr_assert(!exists("t.table"));
+  result_t known = sh(ON_SIM WIN FEW KEYS "--known t.1-of-2.table");
+  HAS(known.err, "has rows for 2 of the products");
+  STATUS(sh("$G tune --shard 3/2 " SHAPE), 2);
+}
+
+Test(tune, a_gpu_without_a_table_gets_one_by_its_name) {
+  result_t r = sh("SIM_GPU='Future 9000' " ON_SIM WIN "$G tune --candidates 2 " SHAPE);
+  STATUS(r, 0);
+  STATUS(sh("grep -q '^gpu: Future 9000$' future-9000.table"), 0);
+}
+
+Test(tune, an_impossible_layer_is_said_by_file_and_line) {
+  STATUS(sh("printf "
+            "'name\\ttransa\\ttransb\\tm\\tk\\tnote\\nq\\tT\\tN\\t16\\t16\\t\\nbad\\tT\\tN\\t-3\\t16\\t\\n' "
+            "> bad.tsv"),
+         0);
+  result_t r = sh(ON_SIM FEW "--models bad.tsv");
+  STATUS(r, 3);
+  HAS(r.err, "bad.tsv:3: ");
+}
