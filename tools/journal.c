@@ -40,7 +40,8 @@ bool gs_journal_has(const gs_journal_t *journal, const gs_gemm_t *g) {
 
 static bool begin(gs_journal_t *journal) {
   bool fresh = !journal->tried.count;
-  int fd = open(journal->path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | (fresh ? O_TRUNC : O_APPEND), 0666);
+  int fd =
+      open(journal->path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | (fresh ? O_TRUNC : O_APPEND), 0666);
   journal->file = fd < 0 ? NULL : fdopen(fd, "a");
   return journal->file && (!fresh || fputs(journal->head, journal->file) >= 0);
 }
@@ -48,7 +49,8 @@ static bool begin(gs_journal_t *journal) {
 bool gs_journal_add(gs_journal_t *journal, const gs_gemm_t *g) {
   char line[512];
   gs_gemm_format(line, sizeof line, g);
-  if ((journal->file || begin(journal)) && fprintf(journal->file, "%s\n", line) > 0 && fflush(journal->file) == 0)
+  if ((journal->file || begin(journal)) && fprintf(journal->file, "%s\n", line) > 0 &&
+      fflush(journal->file) == 0)
     return gs_points_add(&journal->tried, g);
   gs_say("%s: cannot be written: %s", journal->path, strerror(errno));
   return false;

@@ -22,7 +22,7 @@ typedef struct {
   cJSON *results;
   gs_tally_t tally;
   gs_progress_t progress;
-  int done, total; /* products */
+  int done, total;      /* products */
   const gs_gemm_t *key; /* the first product of the key */
   int count;            /* of its products, which follow it */
   struct {
@@ -75,7 +75,8 @@ static gs_tuned_t tune_one(gs_work_t *work, const gs_gemm_t *g) {
   gs_tuned_t tuned = tune_among(work, g, &options);
   work->done++;
   work->tally.count[tuned.verdict]++;
-  if (tuned.verdict == GS_TUNE_WIN && tuned.ratio.value > work->tally.best) work->tally.best = tuned.ratio.value;
+  if (tuned.verdict == GS_TUNE_WIN && tuned.ratio.value > work->tally.best)
+    work->tally.best = tuned.ratio.value;
   gs_progress_clear(&work->progress);
   if (!work->results) {
     gs_tune_print(&tuned);
@@ -195,13 +196,15 @@ gs_tally_t gs_tune_run(const gs_run_t *run, const gs_points_t *points, gs_bench_
                     .total = points->count};
   for (int i = 0; i < points->count && !over(&work); i += work.count) {
     work.key = &points->items[i];
-    for (work.count = 1; i + work.count < points->count && same_key(work.key, &work.key[work.count]);) work.count++;
+    for (work.count = 1; i + work.count < points->count && same_key(work.key, &work.key[work.count]);)
+      work.count++;
     tune_key(&work);
   }
   gs_progress_clear(&work.progress);
   work.tally.complete = !over(&work);
   if (!gs_gpu_ok(bench->gpu))
-    gs_say("%s: the GPU's context is lost; run the same command again, it goes on from here", bench->gpu->fault);
+    gs_say("%s: the GPU's context is lost; run the same command again, it goes on from here",
+           bench->gpu->fault);
   else if (!work.tally.complete && work.tally.written && !*run->stopped)
     gs_say("the budget of %ld s is spent: %d of %d products are left; the same command goes on from here",
            run->budget, points->count - work.done, points->count);

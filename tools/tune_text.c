@@ -94,7 +94,8 @@ void gs_tune_print_claim(const gs_row_t *row) {
   char id[GS_KERNEL_ID_MAX];
   const gs_key_t *key = &row->key;
   gs_row_name(id, sizeof id, row);
-  printf("claim %c%c %dx%d..%dx%d %s_%s: %s split_k %d, %.3fx at the n where it leads least\n", "NT"[key->transa != GS_OP_N],
-         "NT"[key->transb != GS_OP_N], key->m, row->n_lo, row->n_hi, key->k, gs_type_names[key->ab_type],
-         gs_type_names[key->d_type], id, row->split_k, (double)row->library_us / (double)row->us);
+  printf("claim %c%c %dx%d..%dx%d %s_%s: %s split_k %d, %.3fx at the n where it leads least\n",
+         "NT"[key->transa != GS_OP_N], "NT"[key->transb != GS_OP_N], key -> m, row -> n_lo, row -> n_hi,
+         key -> k, gs_type_names[key->ab_type], gs_type_names[key->d_type], id, row -> split_k,
+         (double)row -> library_us / (double)row -> us);
 }

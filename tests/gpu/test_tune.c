@@ -110,10 +110,10 @@ Test(tune, an_interrupt_keeps_what_is_done) {
 
 /* A file may grow to one block: the table with all its rows is larger. */
 Test(tune, a_full_disk_is_said_and_loses_nothing) {
-  STATUS(sh(ON_SIM WIN FEW "--exact --shape TNx16x1x16 && cp t.table before"), 0);
+  STATUS(sh(ON_SIM WIN FEW "--exact --shape TNx16x1x16"), 0);
   result_t r =
-      sh("trap '' XFSZ; " ON_SIM WIN "sh -c 'ulimit -f 1; exec $G tune --candidates 2 -o t.table --exact "
-         "--shape TNx16x1,2,3,4,5,6,7,8,9,10,11,12x16 2>&1 | cat'; cmp t.table before || true");
+      sh("trap '' XFSZ; export " ON_SIM WIN "; (ulimit -f 1; $G tune --candidates 2 -o t.table --exact "
+         "--shape TNx16x1,2,3,4,5,6,7,8,9,10,11,12x16) 2>&1 | cat");
   HAS(r.out, "t.table: cannot be written: File too large");
   STATUS(sh("$G table check t.table"), 0);
   cr_assert(rows("t.table") >= 1);
