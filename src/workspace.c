@@ -113,6 +113,7 @@ static gs_block_t *allocate(const gs_user_t *user, size_t bytes) {
 
 static void CUDA_CB graph_gone(void *block) {
   atomic_store(&((gs_block_t *)block)->owner, RELEASED);
+  atomic_store(&refused, SIZE_MAX); /* it may do for who was refused */
 }
 
 /* The graph being captured keeps the block for as long as it, or anything instantiated from it, lives. */

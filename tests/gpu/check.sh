@@ -3,7 +3,7 @@
 # TAP on stdout, a short table last; details in $OUT (build/gpu). Status 1 where a check failed.
 #   BUILD  the build folder (build)      PYTHON  a python3 with torch (python3)
 #   TABLE  the table to serve from in the torch program and the overhead bench (one that serves everything)
-#   STEPS  which of the steps below, in that order (all)
+#   STEPS  which of the steps below, in that order (all)      TIMES  captures a mode (10000)
 BUILD=${BUILD:-build}
 OUT=${OUT:-build/gpu}
 PYTHON=${PYTHON:-python3}
@@ -72,7 +72,7 @@ captures() {
     rm -rf "$OUT/captures-$split"
     forced_table $split > "$OUT/captures-$split.table"
     LD_LIBRARY_PATH=$CUBLAS:$LD_LIBRARY_PATH "$CLI" run --sample 0 --table "$OUT/captures-$split.table" \
-      --keep "$OUT/captures-$split" -o "$OUT/captures-$split.calls" -- "$BUILD/tests/gpu/captures" || return 1
+      --keep "$OUT/captures-$split" -o "$OUT/captures-$split.calls" -- "$BUILD/tests/gpu/captures" --times "${TIMES:-10000}" || return 1
     "$CLI" report --prometheus "$OUT/captures-$split" > "$OUT/captures-$split.prom"
     share=$(awk '/^gemmshim_products_total/ { all += $2; if (/"served"/) served += $2 }
       END { print all ? int(100 * served / all) : 0 }' "$OUT/captures-$split.prom")
