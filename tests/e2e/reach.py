@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Whether gemmshim reaches products however a program comes to cuBLAS: linked (torch), or looked up by handle (JAX,
-CuPy, ctypes). Each program multiplies small whole numbers, checks the exact result itself, and runs under `gemmshim run`
+"""Whether gemmshim reaches products however a program comes to cuBLAS: linked (torch, CuPy), or looked up by handle
+(JAX, ctypes). Each program multiplies small whole numbers, checks the exact result itself, and runs under `gemmshim run`
 (with --handles where it looks cuBLAS up); then the products that were seen are counted. Prints TAP; a package that is
 not installed is skipped.
 
@@ -90,7 +90,7 @@ must(cuda.cuMemcpyDtoH_v2(out, c, ctypes.c_size_t(2 * M * N)))
 flat = struct.unpack("%de" % (M * N), out.raw)
 check([flat[i * M:(i + 1) * M] for i in range(N)])
 """
-PROGRAMS = {"torch": (TORCH, False), "cupy": (CUPY, True), "jax": (JAX, True), "ctypes": (CTYPES, True)}
+PROGRAMS = {"torch": (TORCH, False), "cupy": (CUPY, False), "jax": (JAX, True), "ctypes": (CTYPES, True)}
 
 
 def run(name, options):
