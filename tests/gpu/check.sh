@@ -7,7 +7,7 @@
 BUILD=${BUILD:-build}
 OUT=${OUT:-build/gpu}
 PYTHON=${PYTHON:-python3}
-STEPS=${STEPS:-kernels verify torch captures reach overhead memcheck initcheck synccheck racecheck}
+STEPS=${STEPS:-kernels verify peer generated extras torch captures reach overhead memcheck initcheck synccheck racecheck}
 CLI=$BUILD/gemmshim
 here=$(dirname "$0")
 
@@ -81,16 +81,57 @@ captures() {
   done
 }
 
+# The gate has to refuse a kernel that sums in fp16, and let pass the same one that sums in fp32.
+peer() {
+  local folder=$BUILD/tests/gpu right wrong
+  [ -e "$folder/mma_f16.so" ] || make BUILD="$BUILD" gpu-peers || return 1
+  right=$("$CLI" verify --peer "$folder/mma_f32.so") || { echo "$right"; echo "FAIL sums in fp32 were refused"; return 1; }
+  wrong=$("$CLI" verify --peer "$folder/mma_f16.so") && { echo "FAIL sums in fp16 were let pass"; return 1; }
+  printf 'sums in fp32:\n%s\nsums in fp16:\n%s\n' "$right" "$wrong" | sed 's/^FAIL/refused/'
+  for case in normal integers; do
+    echo "$wrong" | grep -q "^FAIL .* $case" || { echo "FAIL no case '$case' noticed it"; return 1; }
+  done
+  echo "fp32: $(echo "$right" | tail -1); fp16: $(echo "$wrong" | tail -1)"
+}
+
+# Kernels that are not shipped: compiled, and put through the gate.
+generated() {
+  "$CLI" verify ${CUBLAS_FILE:+--cublas "$CUBLAS_FILE"} --quick mma_48x64x32_s3_w2 mma_96x64x64_s3_w4 \
+    mma_64x96x32_s5_w4_v2 direct_16x16_u3_w2 direct_16x32_u2_w4 direct_32x8_u2_w2_sw
+}
+
+# Kernels that are not shipped, searched for and measured, win, lie beside their table, and serve from there.
+extras() {
+  local folder=$OUT/extras
+  rm -rf "$folder"
+  mkdir -p "$folder/there"
+  export LD_LIBRARY_PATH=$CUBLAS:$LD_LIBRARY_PATH
+  "$CLI" run -o "$folder/demo.calls" -- "$BUILD/sim/demo" &&
+    "$CLI" tune --search=8 --kernels direct_16x16_u2_w2,direct_16x16_u2_w4,direct_32x16_u2_w4 \
+      -o "$folder/demo.table" "$folder/demo.calls" &&
+    "$CLI" table copy "$folder/demo.table" "$folder/there/demo.table" || return 1
+  ls "$folder/there/demo.table.d" || { echo "FAIL no kernel that is not shipped won"; return 1; }
+  GEMMSHIM_TABLE=$folder/there/demo.table GEMMSHIM_LOG=2 LD_PRELOAD=$BUILD/libgemmshim.so "$BUILD/sim/demo" \
+    > "$folder/demo.txt" 2> "$folder/demo.log" || { tail -3 "$folder/demo.log" "$folder/demo.txt"; return 1; }
+  ls "$folder/there/demo.table.d" | sed 's/-.*//' > "$folder/names"
+  echo "$(cat "$folder/demo.txt"); $(grep -c ': kernel ' "$folder/demo.log") served," \
+    "$(grep ': kernel ' "$folder/demo.log" | grep -c -F -f "$folder/names") by kernels beside the table"
+  grep ': kernel ' "$folder/demo.log" | grep -q -F -f "$folder/names"
+}
+
 # sanitize TOOL PATTERN: a few cases of every kernel that PATTERN names, at small sizes.
 sanitize() {
   compute-sanitizer --tool "$1" --error-exitcode 9 --print-limit 20 \
     "$CLI" verify --one-process --quick --sizes small --cublas none --kernel "$2"
 }
-export -f torch_program overhead sanitize forced_table captures
-export BUILD OUT PYTHON TABLE CLI CUBLAS here
+export -f torch_program overhead sanitize forced_table captures peer generated extras
+export BUILD OUT PYTHON TABLE CLI CUBLAS here CUBLAS_FILE
 
 step kernels 60 "$CLI" kernels
 step verify 240 "$CLI" verify ${CUBLAS_FILE:+--cublas "$CUBLAS_FILE"}
+step peer 120 bash -c peer
+step generated 120 bash -c generated
+step extras 240 bash -c extras
 step torch 240 bash -c torch_program
 step captures 400 bash -c captures # S1 S2 S4 S6 S8
 step reach 300 "$PYTHON" "$here/../e2e/reach.py" --build "$BUILD" --cublas "$CUBLAS" # L2 L6

@@ -30,6 +30,17 @@ $(GPU_CAPTURES): tests/gpu/captures.c $(SIM)/cuda13/libcublas.so.13 $(SIM)/drive
 	$(CC) -std=gnu11 $(OPT) -Wall -Wextra -Werror $(SAN_FLAGS) -isystem $(CUDA_HOME)/include -o $@ $< \
 	  $(SIM)/cuda13/libcublas.so.13 $(SIM)/cuda13/libcublasLt.so.13 $(SIM)/driver/libcuda.so.1 -ldl -lpthread
 
+# Peers that run on a GPU, right and wrong, for the step `peer` of check.sh.
+GPU_PEERS := $(BUILD)/tests/gpu/mma_f32.so $(BUILD)/tests/gpu/mma_f16.so
+$(BUILD)/tests/gpu/mma_f16.so: PEER_FLAGS := -DPEER_HALF
+$(GPU_PEERS): tests/gpu/peer_mma.cu tests/gpu/rules.mk
+	@mkdir -p $(@D)
+	$(NVCC) -std=c++17 -O2 -gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=sm_90 -Werror all-warnings \
+	  -Xcompiler -fPIC -shared $(PEER_FLAGS) -o $@ $<
+## gpu-peers: two foreign kernels, one that sums in fp32 and one in fp16, for verify --peer on a GPU
+.PHONY: gpu-peers
+gpu-peers: $(GPU_PEERS)
+
 GPU_TESTS := $(patsubst tests/gpu/%.c,$(BUILD)/tests/gpu/%.o,$(wildcard tests/gpu/test_*.c))
 $(CLI_RUNNER): $(GPU_TESTS) | $(PEERS) $(GPU_CAPTURES)
 
