@@ -38,7 +38,8 @@ static const char help[] =
     "  --seed N          repeat the random inputs of an earlier run (each run has its own)\n"
     "  --one-process     use the GPU in this process, as debuggers and sanitizers want it\n"
     "  --json            the verdicts as JSON\n"
-    "  --peer FILE.so    check a foreign kernel instead of ours (not with --kernel, --cublas)\n\n"
+    "  --peer FILE.so    check a foreign kernel instead of ours (not with --kernel, --cublas)\n"
+    "    --shape MxNxK   at this shape (row-major) instead of the usual ones; any number of times\n\n"
     "A peer is a shared object that defines, with C linkage,\n"
     "  int gemm_peer(const void *a, const void *b, const void *b_t, void *c, int m, int n, int k);\n"
     "C (m x n) = A (m x k) B (k x n), fp16, row-major without gaps, in device memory; b_t is B transposed,\n"
@@ -50,12 +51,13 @@ static const char help[] =
     "3 no GPU, driver or file.\n"
     "example: gemmshim verify --kernel 'mma_f16_f16_tn_*'\n";
 
-enum { KERNEL = 256, QUICK, SIZES, DEVICE, CUBLAS, SEED, ONE_PROCESS, JSON, PEER };
+enum { KERNEL = 256, QUICK, SIZES, DEVICE, CUBLAS, SEED, ONE_PROCESS, JSON, PEER, SHAPE };
 
 typedef struct {
   gs_verify_options_t verify;
   const char *pattern, *peer;
-  char **names; /* of kernels; NULL: all that are shipped */
+  gs_peer_shapes_t shapes; /* for the peer */
+  char **names;            /* of kernels; NULL: all that are shipped */
   int name_count;
   bool json, one_process;
 } gs_command_t;
@@ -71,6 +73,7 @@ static int read_command(int argc, char **argv, gs_command_t *command) {
                                           {"one-process", no_argument, NULL, ONE_PROCESS},
                                           {"json", no_argument, NULL, JSON},
                                           {"peer", required_argument, NULL, PEER},
+                                          {"shape", required_argument, NULL, SHAPE},
                                           {"help", no_argument, NULL, 'h'},
                                           {0}};
   long value = 0;
@@ -108,6 +111,12 @@ static int read_command(int argc, char **argv, gs_command_t *command) {
     case PEER:
       command->peer = optarg;
       break;
+    case SHAPE:
+      if (!gs_peer_shape(&command->shapes, optarg))
+        return gs_usage(argv,
+                        "--shape: \"%s\" is no MxNxK of multiples of 8 up to %d, or the shape beyond %d",
+                        optarg, GS_PEER_SIZE_MAX, GS_PEER_SHAPES_MAX);
+      break;
     case 'h':
       return gs_help(help);
     default:
@@ -116,6 +125,7 @@ static int read_command(int argc, char **argv, gs_command_t *command) {
   }
   command->names = argv + optind;
   command->name_count = argc - optind;
+  if (command->shapes.count && !command->peer) return gs_usage(argv, "--shape is for --peer");
   if (command->peer && (command->pattern || command->verify.cublas || command->name_count))
     return gs_usage(argv, "--peer goes with neither kernels nor --cublas, which are about our own kernels");
   return -1;
@@ -245,7 +255,8 @@ int gs_cmd_verify(int argc, char **argv) {
   gs_command_t command = {.verify.seed = (uint64_t)now.tv_nsec ^ (uint64_t)now.tv_sec};
   int status = read_command(argc, argv, &command), left, refused = 0;
   if (status >= 0) return status;
-  if (command.peer) return gs_verify_peer(command.peer, &command.verify, command.one_process, command.json);
+  if (command.peer)
+    return gs_verify_peer(command.peer, &command.shapes, &command.verify, command.one_process, command.json);
   gs_pool_t pool = {0};
   status = gather(&pool, &command, &refused);
   if (status >= 0) return status;

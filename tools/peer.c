@@ -21,13 +21,28 @@
  * the trial's A is the peer's B. */
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Woverride-init" /* the defaults come first */
-static const gs_case_t cases[] = {
+static const gs_case_t listed[] = {
 #define GS_PEER_CASE(NAME, M, N, K, ...) GS_CASE_INIT(NAME, N, M, K, __VA_ARGS__)
 #include "peer.def"
 #undef GS_PEER_CASE
 };
 #pragma GCC diagnostic pop
-#define CASES ((int)(sizeof cases / sizeof *cases))
+#define LISTED ((int)(sizeof listed / sizeof *listed))
+
+/* What is asked: those of the list, or of every shape that the command line names these kinds. */
+static const gs_case_t kinds[] = {
+    {.name = "normal", .scale = 1},
+    {.name = "x16", .scale = 16},
+    {.name = "x1/16", .scale = 0.0625f},
+    {.name = "outliers", .scale = 1, .data = GS_DATA_OUTLIERS},
+    {.name = "integers", .scale = 1, .data = GS_DATA_INTEGERS},
+    {.name = "nan_inf", .scale = 1, .data = GS_DATA_SPECIALS},
+};
+#define KINDS     ((int)(sizeof kinds / sizeof *kinds))
+#define CASES_MAX (KINDS * GS_PEER_SHAPES_MAX > LISTED ? KINDS * GS_PEER_SHAPES_MAX : LISTED)
+
+static gs_case_t cases[CASES_MAX];
+static int case_count;
 
 /* The states of a case, and their names in lines and JSON. */
 typedef enum { UNCHECKED, PASSED, FAILED, SKIPPED, STATES } state_t;
@@ -44,7 +59,7 @@ typedef struct {
 typedef struct {
   int running; /* index of the case that the peer computes, -1: none */
   char gpu[64];
-  result_t results[CASES];
+  result_t results[CASES_MAX];
 } board_t;
 
 typedef struct {
@@ -77,7 +92,8 @@ static int lesser(int a, int b) {
 /* Cut for a slow stand-in: still multiples of 64, and deep enough to tell how sums are kept. */
 static gs_case_t case_at(int index, bool small) {
   gs_case_t cut = cases[index];
-  if (small) cut.m = lesser(cut.m, 128), cut.n = lesser(cut.n, 64), cut.k = lesser(cut.k, 1024);
+  if (small && case_count == LISTED)
+    cut.m = lesser(cut.m, 128), cut.n = lesser(cut.n, 64), cut.k = lesser(cut.k, 1024);
   return cut;
 }
 
@@ -240,10 +256,10 @@ static bool open_gpu(run_t *run) {
 
 static int check_cases(run_t *run) {
   int status = load(run) && open_gpu(run) ? GS_EXIT_OK : GS_EXIT_MACHINE;
-  for (int i = 0; i < CASES && status == GS_EXIT_OK; i++) {
+  for (int i = 0; i < case_count && status == GS_EXIT_OK; i++) {
     result_t *result = &run->board->results[i];
     if (!result->wanted || result->state != UNCHECKED) continue;
-    gs_progress_show(&run->progress, (double)i / CASES, cases[i].name);
+    gs_progress_show(&run->progress, (double)i / case_count, cases[i].name);
     status = check_case(run, i);
     gs_progress_clear(&run->progress);
     if (!run->options->silent && result->state != UNCHECKED)
@@ -308,7 +324,7 @@ static int run_child(run_t *run) {
 
 static int count(const board_t *board, state_t state) {
   int found = 0;
-  for (int i = 0; i < CASES; i++) found += board->results[i].wanted && board->results[i].state == state;
+  for (int i = 0; i < case_count; i++) found += board->results[i].wanted && board->results[i].state == state;
   return found;
 }
 
@@ -320,7 +336,7 @@ static void print_json(const run_t *run, int total) {
   cJSON_AddNumberToObject(root, "count", total);
   cJSON_AddNumberToObject(root, "failed", count(run->board, FAILED));
   cJSON_AddNumberToObject(root, "not_done", count(run->board, SKIPPED));
-  for (int i = 0; i < CASES; i++) {
+  for (int i = 0; i < case_count; i++) {
     const result_t *result = &run->board->results[i];
     char shape[48];
     if (!result->wanted) continue;
@@ -351,7 +367,32 @@ static int conclude(const run_t *run, bool json) {
   return failed || skipped == total ? GS_EXIT_FALSE : GS_EXIT_OK;
 }
 
-int gs_verify_peer(const char *file, const gs_verify_options_t *options, bool one_process, bool json) {
+bool gs_peer_shape(gs_peer_shapes_t *shapes, const char *text) {
+  gs_peer_shape_t shape;
+  int end = 0;
+  if (shapes->count == GS_PEER_SHAPES_MAX ||
+      sscanf(text, "%5dx%5dx%5d%n", &shape.m, &shape.n, &shape.k, &end) != 3 || text[end])
+    return false;
+  const int sizes[] = {shape.m, shape.n, shape.k};
+  for (int i = 0; i < 3; i++)
+    if (sizes[i] < 8 || sizes[i] > GS_PEER_SIZE_MAX || sizes[i] % 8) return false;
+  shapes->items[shapes->count++] = shape;
+  return true;
+}
+
+static void make_cases(const gs_peer_shapes_t *shapes) {
+  if (!shapes->count) memcpy(cases, listed, sizeof listed), case_count = LISTED;
+  for (int i = 0; i < shapes->count; i++)
+    for (int kind = 0; kind < KINDS; kind++) {
+      gs_case_t *made = &cases[case_count++];
+      *made = kinds[kind];
+      made->m = shapes->items[i].n, made->n = shapes->items[i].m, made->k = shapes->items[i].k;
+      made->split_k = made->raster = made->batch = 1, made->alpha = 1, made->quick = true;
+    }
+}
+
+int gs_verify_peer(const char *file, const gs_peer_shapes_t *shapes, const gs_verify_options_t *options,
+                   bool one_process, bool json) {
   board_t *board = mmap(NULL, sizeof *board, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (board == MAP_FAILED) {
     gs_say("out of memory");
@@ -363,7 +404,8 @@ int gs_verify_peer(const char *file, const gs_verify_options_t *options, bool on
                .random = {options->seed},
                .progress = gs_progress_begin()};
   board->running = -1;
-  for (int i = 0; i < CASES; i++) board->results[i].wanted = !options->quick || cases[i].quick;
+  make_cases(shapes);
+  for (int i = 0; i < case_count; i++) board->results[i].wanted = !options->quick || cases[i].quick;
   int left, status;
   do {
     left = count(board, UNCHECKED);

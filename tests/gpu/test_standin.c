@@ -129,6 +129,22 @@ Test(gpu, peer_may_crash_and_refuse) {
   LACKS(none.out, "ok ");
 }
 
+Test(gpu, peer_is_asked_for_the_shapes_that_are_named) {
+  result_t r = sh(ON_SIM PEER "right.so --shape 64x72x1024 --shape 8x16x24");
+  STATUS(r, 0);
+  HAS(r.out, "ok   64x72x1024      outliers");
+  HAS(r.out, "ok   8x16x24         nan_inf");
+  HAS(r.out, "12 cases, 0 failed, 0 not done by the peer\n");
+  r = sh(ON_SIM PEER "half.so --shape 64x72x1024");
+  STATUS(r, 1);
+  HAS(r.out, "FAIL 64x72x1024      integers");
+  HAS(r.out, "FAIL 64x72x1024      normal");
+  STATUS(sh(PEER "right.so --shape 64x72"), 2);
+  STATUS(sh(PEER "right.so --shape 64x72x1023"), 2);
+  STATUS(sh(PEER "right.so --shape 64x72x65536"), 2);
+  STATUS(sh("$G verify --shape 64x72x1024"), 2);
+}
+
 Test(gpu, peer_that_cannot_be_loaded_is_told_why) {
   result_t none = sh(ON_SIM PEER "nothing.so"), text = sh(ON_SIM "echo no > x.so; $G verify --peer x.so"),
            nameless = sh(ON_SIM PEER "nameless.so"), gpu = sh("LD_LIBRARY_PATH= " PEER "right.so"),
