@@ -9,21 +9,27 @@
 #include "gpu.h"
 #include "json.h"
 #include "output.h"
+#include "pool.h"
 #include "tools.h"
 
 static const char help[] =
-    "usage: gemmshim kernels [--kernel PATTERN] [--device N] [--json]\n"
+    "usage: gemmshim kernels [--kernel PATTERN] [--device N] [--json] [KERNEL...]\n"
     "       gemmshim kernels --compile ID [--sm 80|90] [-o FILE.cubin] [--json]\n"
     "       gemmshim kernels --clean-cache\n\n"
     "Lists the shipped kernels: id, threads and shared memory of a block; on a machine with a GPU also\n"
-    "registers and bytes of stack a thread, and the blocks that fit one multiprocessor.\n\n"
+    "registers and bytes of stack a thread, and the blocks that fit one multiprocessor. With KERNEL, these: "
+    "ids,\n"
+    "tiles (mma_128x96x32_s4_w4: all types and layouts), patterns, or a file of them; what is not shipped "
+    "is\n"
+    "compiled for the GPU, on all cores.\n\n"
     "  --kernel PATTERN  only kernels whose id matches this shell pattern\n"
     "  --device N        which GPU (0)\n"
     "  --json            as JSON\n\n"
     "--compile makes the kernel that ID spells out, shipped or not, by NVRTC, and says what it needs. "
     "Refused,\n"
     "with the reason: what is no id, more shared memory than a block may have, a tile that its warps cannot\n"
-    "cover, spilled registers. Compiled kernels are kept in ~/.cache/gemmshim ($XDG_CACHE_HOME), 256 MB at "
+    "cover, spilled registers, sums that are not kept in F32. Compiled kernels are kept in ~/.cache/gemmshim "
+    "($XDG_CACHE_HOME), 256 MB at "
     "most.\n\n"
     "  --compile ID      mma_AB_D_LAYOUT_MxNxK_sSTAGES_wWARPS[_v2] or "
     "direct_AB_D_LAYOUT_MxN_uCHUNKS_wWARPS[_sw]:"
@@ -43,6 +49,8 @@ typedef struct {
   const char *pattern, *compile, *output;
   int device, sm;
   bool json, clean;
+  char **names; /* of kernels */
+  int name_count;
 } gs_command_t;
 
 static int read_command(int argc, char **argv, gs_command_t *command) {
@@ -88,7 +96,9 @@ static int read_command(int argc, char **argv, gs_command_t *command) {
       return gs_usage_option(argv, option);
     }
   }
-  if (optind < argc) return gs_usage(argv, "\"%s\" is not expected", argv[optind]);
+  command->names = argv + optind, command->name_count = argc - optind;
+  if (command->name_count && (command->compile || command->clean))
+    return gs_usage(argv, "\"%s\" is not expected", argv[optind]);
   if ((command->sm || command->output) && !command->compile)
     return gs_usage(argv, "--sm and -o belong to --compile");
   if ((command->compile || command->clean) && command->pattern)
@@ -173,42 +183,72 @@ static void print_row(const char *id, const gs_launch_t *launch, const gs_gpu_ne
   putchar('\n');
 }
 
-int gs_cmd_kernels(int argc, char **argv) {
-  gs_command_t command = {0};
-  gs_gpu_t gpu;
-  int status = read_command(argc, argv, &command), listed = 0;
-  if (status >= 0) return status;
-  if (!command.sm) command.sm = 80;
-  if (command.clean) return clean_cache();
-  if (command.compile) return compile(&command);
-  bool has_gpu = gs_gpu_open(&gpu, command.device) == GS_OK;
-  cJSON *root = cJSON_CreateObject(), *kernels = cJSON_AddArrayToObject(root, "kernels");
-  if (has_gpu) cJSON_AddStringToObject(root, "gpu", gpu.device.name);
-  if (!command.json)
-    printf("%-44s %7s %7s%s\n", "kernel", "threads", "smem", has_gpu ? " registers stack blocks/SM" : "");
-  for (int i = 0; i < gs_shipped_count(); i++) {
+/* Lists those of the pool that match; returns how many. Without a GPU, their needs are not known. */
+static int list(const gs_pool_t *pool, const gs_gpu_t *gpu, const gs_command_t *command, cJSON *kernels) {
+  const gs_gemm_t one = {.m = 1, .n = 1, .k = 1, .batch = 1};
+  int listed = 0;
+  for (int i = 0; i < pool->count; i++) {
     char id[GS_KERNEL_ID_MAX];
-    gs_kernel_t kernel = gs_shipped_at(i);
-    gs_gemm_t one = {.m = 1, .n = 1, .k = 1, .batch = 1};
+    gs_kernel_t kernel = gs_kernel_at(pool->indices[i]);
     gs_launch_t launch = gs_kernel_launch(&kernel, &one, 1);
     gs_kernel_format(id, sizeof id, &kernel);
-    if (command.pattern && fnmatch(command.pattern, id, 0)) continue;
-    CUkernel handle = has_gpu ? gs_device_kernel(i, gpu.device.handle) : NULL;
+    if (command->pattern && fnmatch(command->pattern, id, 0)) continue;
+    CUkernel handle = gpu ? gs_device_kernel(pool->indices[i], gpu->device.handle) : NULL;
     gs_gpu_needs_t needs = {0};
-    if (handle) needs = gs_gpu_needs(&gpu, handle, &launch);
-    if (command.json)
+    if (handle) needs = gs_gpu_needs(gpu, handle, &launch);
+    if (command->json)
       cJSON_AddItemToArray(kernels, entry_of(id, &launch, &needs, handle));
     else
       print_row(id, &launch, &needs, handle);
     listed++;
   }
-  if (command.json) {
-    gs_json_print(root);
-  } else {
-    cJSON_Delete(root);
-    printf("%d kernels%s%s\n", listed,
-           has_gpu ? " on " : "; no GPU: ", has_gpu ? gpu.device.name : gpu.fault);
+  return listed;
+}
+
+/* The shipped ones, or those that are named; refused: how many the compiler would not make. */
+static gs_status_t gather(gs_pool_t *pool, const gs_gpu_t *gpu, const gs_command_t *command, int *refused) {
+  const gs_pool_for_t for_what = {.sm = gpu ? gpu->device.sm : command->sm};
+  gs_pool_tally_t tally = {0};
+  gs_status_t status = GS_OK;
+  if (command->name_count)
+    status = gs_pool_named(pool, command->names, command->name_count, &for_what, &tally);
+  else if (!gs_pool_shipped(pool))
+    status = GS_NOMEM;
+  *refused = tally.refused;
+  return status;
+}
+
+static int list_all(const gs_command_t *command) {
+  gs_gpu_t gpu;
+  gs_pool_t pool = {0};
+  int refused, listed;
+  bool has_gpu = gs_gpu_open(&gpu, command->device) == GS_OK;
+  gs_status_t status = gather(&pool, has_gpu ? &gpu : NULL, command, &refused);
+  if (status == GS_OK) {
+    cJSON *root = cJSON_CreateObject(), *kernels = cJSON_AddArrayToObject(root, "kernels");
+    if (has_gpu) cJSON_AddStringToObject(root, "gpu", gpu.device.name);
+    if (!command->json)
+      printf("%-44s %7s %7s%s\n", "kernel", "threads", "smem", has_gpu ? " registers stack blocks/SM" : "");
+    listed = list(&pool, has_gpu ? &gpu : NULL, command, kernels);
+    if (command->json)
+      gs_json_print(root);
+    else
+      cJSON_Delete(root), printf("%d kernels%s%s\n", listed,
+                                 has_gpu ? " on " : "; no GPU: ", has_gpu ? gpu.device.name : gpu.fault);
+    status = listed && !refused ? GS_OK : GS_NOT_FOUND;
   }
+  gs_pool_free(&pool);
   if (has_gpu) gs_gpu_close(&gpu);
-  return listed ? GS_EXIT_OK : GS_EXIT_FALSE;
+  return status == GS_OK          ? GS_EXIT_OK
+         : status == GS_SYNTAX    ? GS_EXIT_USAGE
+         : status == GS_NOT_FOUND ? GS_EXIT_FALSE
+                                  : GS_EXIT_MACHINE;
+}
+
+int gs_cmd_kernels(int argc, char **argv) {
+  gs_command_t command = {0};
+  int status = read_command(argc, argv, &command);
+  if (status >= 0) return status;
+  if (!command.sm) command.sm = 80;
+  return command.clean ? clean_cache() : command.compile ? compile(&command) : list_all(&command);
 }

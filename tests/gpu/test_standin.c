@@ -7,6 +7,14 @@ SUITE(gpu);
 #define ON_SIM "LD_LIBRARY_PATH=$SIM "
 #define SMALL  "$G verify --sizes small --quick --kernel 'mma_f16_f16_tn_*' "
 
+#define OWN_CACHE "XDG_CACHE_HOME=$PWD "
+
+static void need_nvrtc(void) {
+  result_t r = sh(OWN_CACHE "$G kernels --compile direct_f16_f16_tn_16x16_u1_w1");
+  if (r.status == 3) cr_skip_test("%s", r.err);
+  STATUS(r, 0);
+}
+
 Test(gpu, kernels_are_listed_with_and_without_a_gpu) {
   result_t bare = sh("LD_LIBRARY_PATH= $G kernels"), full = sh(ON_SIM "$G kernels --json");
   STATUS(bare, 0);
@@ -59,6 +67,22 @@ Test(gpu, verify_says_what_is_missing) {
   STATUS(sh(ON_SIM "SIM_FAIL='cuLibraryLoadData:*=209' $G verify"), 3);
   STATUS(sh("$G verify --kernel 'nothing*'"), 2);
   STATUS(sh("$G verify --sizes large"), 2);
+}
+
+Test(gpu, kernels_that_are_not_shipped_are_listed_too) {
+  need_nvrtc();
+  result_t r =
+      sh(OWN_CACHE ON_SIM "$G kernels --json mma_f16_f16_tn_48x64x32_s3_w2 'mma_f16_f16_tn_64x64x64*'");
+  STATUS(r, 0);
+  cJSON *root = json(r.out);
+  cr_assert_eq(cJSON_GetArraySize(json_at(root, "kernels")), 2);
+  r = sh(OWN_CACHE ON_SIM "$G kernels mma_f16_f16_tn_48x64x32_s3_w2 mma_f16_f16_tn_256x256x32_s2_w4");
+  STATUS(r, 1);
+  HAS(r.out, "mma_f16_f16_tn_48x64x32_s3_w2 ");
+  HAS(r.err, "refused: 512 accumulators");
+  STATUS(sh(OWN_CACHE "LD_LIBRARY_PATH= $G kernels direct_16x16_u1_w1 --kernel '*_f16_f16_tn_*'"), 0);
+  STATUS(sh("$G kernels nonsense"), 2);
+  STATUS(sh("$G kernels --clean-cache nonsense"), 2);
 }
 
 #define PEER "$G verify --sizes small --peer " GS_PEERS "/"
@@ -177,14 +201,6 @@ Test(gpu, tune_measures_and_reports) {
   cr_assert_gt(number_at(root, "products.0.us"), 0);
   cr_assert_gt(number_at(root, "products.0.gemm_ex_us"), 0);
   cr_assert_gt(number_at(root, "products.0.lt_candidates"), 0);
-}
-
-#define OWN_CACHE "XDG_CACHE_HOME=$PWD "
-
-static void need_nvrtc(void) {
-  result_t r = sh(OWN_CACHE "$G kernels --compile direct_f16_f16_tn_16x16_u1_w1");
-  if (r.status == 3) cr_skip_test("%s", r.err);
-  STATUS(r, 0);
 }
 
 Test(gpu, verify_takes_kernels_that_are_not_shipped) {
