@@ -2,12 +2,13 @@
 #include "baseline.h"
 
 #include <dlfcn.h>
-#include <glob.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "cuda_library.h"
 
 static const struct {
   const char *name;
@@ -24,9 +25,6 @@ static const struct {
 
 /* ---- finding the library ---- */
 
-static const int majors[] = {13, 12};
-#define MAJORS (int)(sizeof majors / sizeof *majors)
-
 /* cuBLASLt first, from the same folder, so that the cuBLAS there does not bring another one in. */
 static void *load_beside(const char *path) {
   char lt[PATH_MAX];
@@ -37,66 +35,8 @@ static void *load_beside(const char *path) {
   return dlopen(path, RTLD_NOW);
 }
 
-/* The first file that matches prefix/pattern/libcublas.so.<major>. */
-static void *load_matching(const char *prefix, const char *pattern) {
-  void *handle = NULL;
-  for (int i = 0; i < MAJORS && !handle; i++) {
-    char full[PATH_MAX];
-    glob_t found;
-    if (snprintf(full, sizeof full, "%s/%s/libcublas.so.%d", prefix, pattern, majors[i]) >= (int)sizeof full)
-      continue;
-    if (glob(full, 0, NULL, &found) == 0) {
-      handle = load_beside(found.gl_pathv[0]);
-      globfree(&found);
-    }
-  }
-  return handle;
-}
-
-static void *load_from_library_path(void) {
-  void *handle = NULL;
-  for (int i = 0; i < MAJORS && !handle; i++) {
-    char name[32];
-    snprintf(name, sizeof name, "libcublas.so.%d", majors[i]);
-    handle = dlopen(name, RTLD_NOW);
-  }
-  return handle;
-}
-
-/* Where pip and conda put it, under a prefix whose bin holds python3. */
-static void *load_of_python(const char *bin) {
-  static const char *const patterns[] = {"lib/python3*/site-packages/nvidia/*/lib",
-                                         "lib/python3*/dist-packages/nvidia/*/lib", "lib"};
-  char program[PATH_MAX], prefix[PATH_MAX];
-  if (snprintf(program, sizeof program, "%s/python3", bin) >= (int)sizeof program ||
-      snprintf(prefix, sizeof prefix, "%s/..", bin) >= (int)sizeof prefix || access(program, X_OK) != 0)
-    return NULL;
-  void *handle = NULL;
-  for (size_t i = 0; i < sizeof patterns / sizeof *patterns && !handle; i++)
-    handle = load_matching(prefix, patterns[i]);
-  return handle;
-}
-
-static void *load_from_python(void) {
-  const char *path = getenv("PATH");
-  char *list = path ? strdup(path) : NULL, *rest = list, *bin;
-  void *handle = NULL;
-  while (!handle && (bin = strsep(&rest, ":"))) handle = load_of_python(bin);
-  free(list);
-  return handle;
-}
-
-static void *load_from_toolkit(void) {
-  const char *home = getenv("CUDA_HOME");
-  void *handle = home ? load_matching(home, "lib64") : NULL;
-  return handle ? handle : load_matching("/usr/local/cuda", "lib64");
-}
-
 static void *load(const char *path) {
-  if (path) return load_beside(path);
-  void *handle = load_from_library_path();
-  if (!handle) handle = load_from_python();
-  return handle ? handle : load_from_toolkit();
+  return path ? load_beside(path) : gs_cuda_library("libcublas", load_beside);
 }
 
 static bool bind(gs_cublas_t *cublas, void *handle, bool lt, char *fault, size_t size) {

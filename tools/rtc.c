@@ -2,13 +2,12 @@
 #include "rtc.h"
 
 #include <dlfcn.h>
-#include <limits.h>
 #include <nvrtc.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "cuda_library.h"
 #include "ptx.h"
 #include "sass.h"
 
@@ -33,22 +32,13 @@ static struct {
 #undef X
 } nvrtc;
 
-static void *load(void) {
-  static const char *const names[] = {"libnvrtc.so.13", "libnvrtc.so.12"};
-  const char *home = getenv("CUDA_HOME");
-  char path[PATH_MAX];
-  void *handle = NULL;
-  for (size_t i = 0; i < sizeof names / sizeof *names && !handle; i++) {
-    handle = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
-    snprintf(path, sizeof path, "%s/lib64/%s", home ? home : "/usr/local/cuda", names[i]);
-    if (!handle) handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-  }
-  return handle;
+static void *load(const char *path) {
+  return dlopen(path, RTLD_NOW | RTLD_LOCAL);
 }
 
 static bool find(void) {
   if (nvrtc.handle) return true;
-  void *handle = load();
+  void *handle = gs_cuda_library("libnvrtc", load);
   if (!handle) return false;
 #define X(name)                                                                                              \
   if (!(nvrtc.name = (__typeof__(&name))dlsym(handle, #name))) return false;
@@ -64,10 +54,10 @@ gs_status_t gs_nvrtc_open(int version[2], char *why, size_t size) {
     memcpy(version, nvrtc.version, sizeof nvrtc.version);
     return GS_OK;
   }
-  snprintf(
-      why, size,
-      "NVRTC 12 or 13 is not to be found: install a CUDA toolkit and set CUDA_HOME, or put the folder of "
-      "libnvrtc.so.13 into LD_LIBRARY_PATH");
+  snprintf(why, size,
+           "NVRTC 12 or 13 is not to be found: install a CUDA toolkit and set CUDA_HOME, or PyTorch for the "
+           "python3 on "
+           "the PATH, or put the folder of libnvrtc.so.13 into LD_LIBRARY_PATH");
   return GS_NOT_FOUND;
 }
 

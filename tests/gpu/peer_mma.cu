@@ -10,7 +10,9 @@ struct Sums {
                  : "+r"(pair[0]), "+r"(pair[1])
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
   }
-  __device__ uint32_t row(int half) const { return pair[half]; }
+  __device__ uint32_t row(int half) const {
+    return pair[half];
+  }
 #else
   float sum[4] = {};
   __device__ void add(const uint32_t a[4], const uint32_t b[2]) {
@@ -44,6 +46,7 @@ __global__ void product(const uint32_t *a, const uint32_t *b_t, uint32_t *c, int
 
 extern "C" int gemm_peer(const void *a, const void *, const void *b_t, void *c, int m, int n, int k) {
   if (m % 16 || n % 64 || k % 16) return 1;
-  product<<<dim3(n / 64, m / 16), dim3(32, 8)>>>((const uint32_t *)a, (const uint32_t *)b_t, (uint32_t *)c, n, k);
+  product<<<dim3(n / 64, m / 16), dim3(32, 8)>>>((const uint32_t *)a, (const uint32_t *)b_t, (uint32_t *)c, n,
+                                                 k);
   return cudaGetLastError() != cudaSuccess;
 }
