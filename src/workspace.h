@@ -3,7 +3,9 @@
  * Work of one stream runs in order and may share a block; work of two streams may not, and neither may two
  * graphs captured from one stream, since they can replay at the same time. So an eager block belongs to
  * (context, stream) and stays theirs, and a captured one to (capture, stream) until the graph that holds it
- * is destroyed. The first GS_SPLIT_COUNTERS words of a block are zero when no kernel is using it. */
+ * is destroyed. A context that was refused so many bytes is refused them until a graph lets a block go; blocks
+ * of a context that was reset are forgotten. The first GS_SPLIT_COUNTERS words of a block are zero when no
+ * kernel is using it. */
 #ifndef GS_WORKSPACE_H
 #define GS_WORKSPACE_H
 
