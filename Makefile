@@ -194,7 +194,7 @@ bench-overhead: all sim $(OVERHEAD)
 
 ## carry: what a GPU machine without our packages needs beside build/
 .PHONY: carry
-carry: all $(OVERHEAD) $(GPU_CAPTURES) sim gpu-peers
+carry: all $(OVERHEAD) $(GPU_CAPTURES) $(PRELOAD_DIR)/random $(PRELOAD_DIR)/probe sim gpu-peers
 	cp -L $$(ldconfig -p | sed -n 's/.*=> \(.*libcjson.so.1\)$$/\1/p' | head -1) $(BUILD)/
 
 ## gpu-check: on a machine with a GPU: the gate, a torch model, overhead, compute-sanitizer

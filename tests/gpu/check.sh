@@ -7,7 +7,7 @@
 BUILD=${BUILD:-build}
 OUT=${OUT:-build/gpu}
 PYTHON=${PYTHON:-python3}
-STEPS=${STEPS:-kernels verify peer generated extras torch captures reach overhead memcheck initcheck synccheck racecheck}
+STEPS=${STEPS:-kernels verify peer generated extras torch captures random probation requalify reach overhead memcheck initcheck synccheck racecheck}
 CLI=$BUILD/gemmshim
 here=$(dirname "$0")
 
@@ -119,12 +119,75 @@ extras() {
   grep ': kernel ' "$folder/demo.log" | grep -q -F -f "$folder/names"
 }
 
+# With our library before the program, and the real ones behind it.
+preloaded() {
+  LD_LIBRARY_PATH=$CUBLAS:$LD_LIBRARY_PATH GEMMSHIM_LOG=1 LD_PRELOAD=$BUILD/libgemmshim.so "$@" 2>&1
+}
+
+# Products drawn at random, served and forwarded, each checked on the host, with every byte around the result; then
+# fewer, each compared with cuBLAS's own on the GPU too.
+random_calls() {
+  (forced_table 1 | sed '/^[NT]\t/d'; LD_LIBRARY_PATH=$CUBLAS:$LD_LIBRARY_PATH "$BUILD/tests/preload/random" rows) \
+    > "$OUT/random.table"
+  export GEMMSHIM_TABLE=$OUT/random.table GEMMSHIM_SHAPES=65536
+  GEMMSHIM_VERIFY=1 preloaded "$BUILD/tests/preload/random" 5000 2 > "$OUT/random-compared.txt" || return 1
+  cat "$OUT/random-compared.txt"
+  grep -q ' 0 off' "$OUT/random-compared.txt" || return 1
+  preloaded "$BUILD/tests/preload/random" "${CALLS:-100000}" 1 > "$OUT/random-calls.txt"
+  status=$?
+  grep -v '^calls' "$OUT/random-calls.txt"
+  echo "$(sed -n 's/.*: \([0-9]* products, [0-9]* served\).*/\1/p' "$OUT/random-calls.txt"), $(grep ^wrong "$OUT/random-calls.txt")"
+  return $status
+}
+
+# Rows made out to be of another cuBLAS, tried in place: a wrong tile for a large product, and the built-in table's
+# best row. trial M N K VERDICT
+trial() {
+  rm -rf "$OUT/trial"
+  mkdir -p "$OUT/trial"
+  GEMMSHIM_CALLS=$OUT/trial GEMMSHIM_UNPROVEN=probation GEMMSHIM_TABLE=$OUT/trial.table \
+    preloaded "$BUILD/tests/preload/probe" "$1" "$2" "$3" "${CALLS:-400}" unchecked || return 1
+  "$CLI" report --json "$OUT/trial" > "$OUT/trial.json"
+  "$PYTHON" - "$OUT/trial.json" "$4" << 'END'
+import json, sys
+shape = json.load(open(sys.argv[1]))["shapes"][0]
+trial, verdicts = shape["trial"], shape["verdicts"]
+served, most = verdicts.get("served", 0), 17
+print(f"{sys.argv[2]}: {trial}, {verdicts}")
+sys.exit(not (trial.get(sys.argv[2]) and (served <= most) == (sys.argv[2] == "lost")))
+END
+}
+
+probation() {
+  local best side=${SIDE:-4096}
+  forced_table 1 | sed '/^[NT]\t/d; s/^cublas: .*/cublas: 11.0.0/' > "$OUT/trial-header"
+  (cat "$OUT/trial-header"
+    printf 'T\tN\t%d\t%d\tf16\tf16\t32f\tdefault\tsingle\t%d\t%d\tmma_f16_f16_tn_32x32x64_s4_w4\t1\t1\t8\t10\t0\t0\n' \
+      "$side" "$side" "$side" "$side") > "$OUT/trial.table"
+  trial "$side" "$side" "$side" lost || return 1
+  best=$("$CLI" table show nvidia-h200 | awk -F'\t' '$1 == "T" && $2 == "N" && $5 $6 $7 $8 $9 == "f16f1632fdefaultsingle" && \
+    $15 > 0 && $16 / $15 > most { most = $16 / $15; best = $0 } END { print best }')
+  (cat "$OUT/trial-header"; printf '%s\n' "$best") > "$OUT/trial.table"
+  set -- $best
+  trial "$3" "${10}" "$4" won
+}
+
+# requalify, in a few seconds: the built-in table's rows as if of another cuBLAS.
+requalified() {
+  (forced_table 1 | sed '/^[NT]\t/d; s/^cublas: .*/cublas: 11.0.0/'; "$CLI" table show nvidia-h200 | grep '^[NT]') \
+    > "$OUT/old.table"
+  rm -f "$OUT/requalified.table"
+  "$CLI" requalify --budget "${BUDGET:-30}" ${CUBLAS_FILE:+--cublas "$CUBLAS_FILE"} -o "$OUT/requalified.table" "$OUT/old.table" &&
+    "$CLI" table check "$OUT/requalified.table"
+}
+
 # sanitize TOOL PATTERN: a few cases of every kernel that PATTERN names, at small sizes.
 sanitize() {
   compute-sanitizer --tool "$1" --error-exitcode 9 --print-limit 20 \
     "$CLI" verify --one-process --quick --sizes small --cublas none --kernel "$2"
 }
-export -f torch_program overhead sanitize forced_table captures peer generated extras
+export -f torch_program overhead sanitize forced_table captures peer generated extras \
+  preloaded random_calls trial probation requalified
 export BUILD OUT PYTHON TABLE CLI CUBLAS here CUBLAS_FILE
 
 step kernels 60 "$CLI" kernels
@@ -134,6 +197,9 @@ step generated 120 bash -c generated
 step extras 240 bash -c extras
 step torch 240 bash -c torch_program
 step captures 400 bash -c captures # S1 S2 S4 S6 S8
+step random 300 bash -c random_calls # C3 C5 C6
+step probation 120 bash -c probation
+step requalify 120 bash -c requalified
 step reach 300 "$PYTHON" "$here/../e2e/reach.py" --build "$BUILD" --cublas "$CUBLAS" # L2 L6
 step overhead 120 bash -c overhead
 step memcheck 150 bash -c 'sanitize memcheck "*"' # S9 C5

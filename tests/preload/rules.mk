@@ -14,7 +14,7 @@ REAL_CLIENTS := $(foreach l,$(REAL_LIBS),null_handle-$(subst .,,$(suffix $(l))))
 # Programs that link a stand-in in the ordinary way: NAME with cuBLAS 13, NAME-12 with 12.
 PRELOAD_LINKED := plain forker threads entries nested serve special lt errors graph captures contexts shapes algo graphs \
                    places
-PRELOAD_LINKED += probe scenario
+PRELOAD_LINKED += probe scenario random
 PRELOAD_OLD    := plain-12 lt-12
 PRELOAD_CLIENTS := $(PRELOAD_LINKED) $(PRELOAD_OLD) weak host plugin-12.so plugin-13.so extension.so libstub.so \
                    plugin-stub.so $(REAL_CLIENTS) lookup scopes scope-local.so handles-O0.so \
@@ -30,6 +30,8 @@ $(PRELOAD_DIR)/%.o: tests/preload/%.c
 	@mkdir -p $(@D)
 	$(CC) $(PRELOAD_CFLAGS) -fPIC -c -o $@ $<
 
+# Its table names the shipped kernels.
+$(PRELOAD_DIR)/random.o: PRELOAD_CFLAGS += -Ikernels
 $(PRELOAD_LINKED:%=$(PRELOAD_DIR)/%): %: %.o $(CLIENT) $(CUDA13) $(DRIVER)
 	$(CC) $(SAN_FLAGS) -o $@ $^ -lm -ldl -lpthread
 $(PRELOAD_OLD:%=$(PRELOAD_DIR)/%): %-12: %.o $(CLIENT) $(CUDA12) $(DRIVER)
@@ -122,6 +124,15 @@ test-aarch64:
 	$(ARM_RUN) -E LD_PRELOAD=$(ARM_DIR)/fake.so:$(ARM_DIR)/handles.so $(ARM_DIR)/scopes \
 	  $(ARM_DIR)/scope-local.so | diff $(ARM_DIR)/wanted -
 	@echo "the dlsym hook is right on AArch64"
+
+## random-calls: a million calls drawn at random (CALLS, SEED), served and forwarded, each checked
+.PHONY: random-calls
+CALLS ?= 1000000
+SEED  ?= 1
+random-calls: $(PRELOAD_DIR)/random $(BUILD)/libgemmshim.so sim
+	(sed '/^[NT]/d' tests/sim/sim.table; $(SIM_PATHS) $(PRELOAD_DIR)/random rows) > $(PRELOAD_DIR)/random.table
+	$(SIM_PATHS) GEMMSHIM_TABLE=$(PRELOAD_DIR)/random.table GEMMSHIM_LOG=1 LD_PRELOAD=$(BUILD)/libgemmshim.so \
+	  $(PRELOAD_DIR)/random $(CALLS) $(SEED)
 
 ## test-preload: client programs under the preload, without a GPU
 .PHONY: test-preload

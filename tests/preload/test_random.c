@@ -1,0 +1,62 @@
+/* Products drawn at random, each checked by random.c, and the memory around its result too. A million of them:
+ * make random-calls. */
+#include "run.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static char folder[128], table[256];
+
+static void setup(void) {
+  folder_make(folder);
+  run_t rows = RUN(WITH(.bare = true), "random", "rows");
+  static const char header[] = TABLE_HEADER(SIM_GPU_NAME, "13.1.0");
+  char *text = malloc(strlen(rows.out) + sizeof header);
+  cr_assert_not_null(text);
+  strcpy(text, header);
+  strcat(text, rows.out);
+  file_write(folder, "random.table", text, table);
+  free(text);
+  run_free(&rows);
+}
+
+static void teardown(void) {
+  folder_remove(folder);
+}
+
+TestSuite(random, .init = setup, .fini = teardown, .timeout = 300);
+
+static void draws(const char *seed, const char *option) {
+  run_t r =
+      RUN(WITH(.table = table, .environment = {"GEMMSHIM_SHAPES=65536", option}), "random", "20000", seed);
+  cr_expect_eq(r.status, 0, "seed %s: %s", seed, r.err);
+  cr_expect_eq(run_number(&r, "wrong"), 0);
+  cr_expect_eq(run_number(&r, "refused"), 0);
+  cr_expect_eq(RUN_CALLS(&r), 20000);
+  int64_t served = RUN_SERVED(&r);
+  cr_expect(served > 6000 && served < 14000, "%ld served", (long)served);
+  cr_expect_eq(run_lines(r.err, "gemmshim"), 0, "%s", r.err);
+  run_free(&r);
+}
+
+Test(random, C3_C6_calls_are_right_and_write_nothing_else) {
+  draws("1", "A=B");
+  draws("2", "A=B");
+}
+
+Test(random, comparing_each_with_the_library_changes_nothing) {
+  draws("3", "GEMMSHIM_VERIFY=1");
+}
+
+Test(random, sampling_each_changes_nothing) {
+  draws("4", "GEMMSHIM_SAMPLE=1");
+}
+
+/* The check itself: a kernel that gets one element wrong is seen. */
+Test(random, a_wrong_element_is_seen) {
+  run_t r = RUN(WITH(.table = table, .environment = {"SIM_WRONG=mma_*:last:0.5"}), "random", "2000", "5");
+  cr_expect_gt(run_number(&r, "wrong"), 200);
+  run_free(&r);
+}
