@@ -1,4 +1,4 @@
-/* gemmshim table: checks or shows a table of tuned kernels. */
+/* gemmshim table: what is done with tables of tuned kernels, without a GPU. */
 #include <getopt.h>
 #include <math.h>
 #include <stdio.h>
@@ -8,29 +8,40 @@
 #include "beside.h"
 #include "file.h"
 #include "json.h"
+#include "merge.h"
 #include "named.h"
 #include "output.h"
+#include "predict.h"
 #include "tools.h"
 
-static const char help[] = "usage: gemmshim table check FILE\n"
-                           "       gemmshim table show [--json] [FILE|NAME]\n"
-                           "       gemmshim table copy FILE TO\n\n"
-                           "check says every fault of a table as file:line: what, why, what to do; then its "
-                           "digest (a hash of the text),\n"
-                           "how many rows are fine, how many are refused, and for which GPU and cuBLAS they "
-                           "are proven. show prints a\n"
-                           "table, or a built-in one by its name; without an argument it lists the built-in "
-                           "ones. copy takes along the\n"
-                           "kernels that lie beside a table, in FILE.d, which cp would leave behind; a table "
-                           "with faults is not copied.\n\n"
-                           "exit status: 0 fine; 1 a row or the file is refused; 2 bad usage; 3 there is no "
-                           "such file or table, or TO\n"
-                           "cannot be written\n"
-                           "example: gemmshim table check ~/.config/gemmshim/nvidia-h200.table\n";
+static const char help[] =
+    "usage: gemmshim table check FILE\n"
+    "       gemmshim table show [--json] [FILE|NAME]\n"
+    "       gemmshim table copy FILE TO\n"
+    "       gemmshim table merge TO FILE...\n"
+    "       gemmshim table predict --gpu a100 --tiles FILE.csv TO\n\n"
+    "check says every fault of a table as file:line: what, why, what to do; then its "
+    "digest (a hash of the text),\n"
+    "how many rows are fine, how many are refused, and for which GPU and cuBLAS they "
+    "are proven. show prints a\n"
+    "table, or a built-in one by its name; without an argument it lists the built-in "
+    "ones. copy takes along the\n"
+    "kernels that lie beside a table, in FILE.d, which cp would leave behind; a table "
+    "with faults is not copied.\nmerge adds the rows of tables of one GPU and cuBLAS to TO, by one rename; "
+    "where two claim the same n, TO's\nown stay, then those named first. predict makes a table for a GPU "
+    "that is not at hand, from a cost model\nand from published tiles and leads (columns m n k bm bn "
+    "accumulator offline_lt_autotune): no row of it is\nserved before gemmshim requalify has measured it "
+    "there.\n\n"
+    "exit status: 0 fine; 1 a row or the file is refused; 2 bad usage; 3 there is no "
+    "such file or table, or TO\n"
+    "cannot be written\n"
+    "example: gemmshim table check ~/.config/gemmshim/nvidia-h200.table\n";
 
-enum { JSON = 256 };
+enum { JSON = 256, GPU, TILES };
 static const struct option options[] = {
     {"json", no_argument, NULL, JSON},
+    {"gpu", required_argument, NULL, GPU},
+    {"tiles", required_argument, NULL, TILES},
     {"help", no_argument, NULL, 'h'},
     {0},
 };
@@ -167,9 +178,16 @@ static int list(bool json) {
 
 int gs_cmd_table(int argc, char **argv) {
   bool json = false;
+  const char *gpu = NULL, *tiles = NULL;
   for (int c; (c = getopt_long(argc, argv, ":h", options, NULL)) != -1;) switch (c) {
     case JSON:
       json = true;
+      break;
+    case GPU:
+      gpu = optarg;
+      break;
+    case TILES:
+      tiles = optarg;
       break;
     case 'h':
       return gs_help(help);
@@ -181,9 +199,16 @@ int gs_cmd_table(int argc, char **argv) {
     if (optind + 3 != argc || json) return gs_usage(argv, "copy: FILE and TO are wanted");
     return copy(name, argv[optind + 2]);
   }
+  if (!strcmp(action, "merge"))
+    return optind + 3 > argc || json ? gs_usage(argv, "merge: TO and at least one FILE are wanted")
+                                     : gs_merge(name, argv + optind + 2, argc - optind - 2);
+  if (!strcmp(action, "predict"))
+    return optind + 2 != argc || !gpu || !tiles || json
+               ? gs_usage(argv, "predict: --gpu, --tiles and TO are wanted")
+               : gs_predict(gpu, tiles, name);
   if (optind + 2 < argc) return gs_usage(argv, "\"%s\": one table at a time", argv[optind + 2]);
   if (!strcmp(action, "show")) return name ? show(name, json) : list(json);
-  if (strcmp(action, "check")) return gs_usage(argv, "\"%s\": check, show or copy", action);
+  if (strcmp(action, "check")) return gs_usage(argv, "\"%s\": check, show, copy, merge or predict", action);
   if (json) return gs_usage(argv, "check has no --json");
   return name ? check(name) : gs_usage(argv, "check: no table given");
 }

@@ -102,6 +102,14 @@ bool gs_draft_open(gs_draft_t *draft, const char *path, const gs_table_header_t 
   return false;
 }
 
+bool gs_draft_fresh(gs_draft_t *draft, const char *path, const gs_table_header_t *header) {
+  *draft = (gs_draft_t){.header = *header, .lock = -1};
+  snprintf(draft->path, sizeof draft->path, "%s", path);
+  if (gs_output_check(path) && take_lock(draft)) return true;
+  gs_draft_close(draft);
+  return false;
+}
+
 void gs_draft_close(gs_draft_t *draft) {
   if (draft->lock >= 0) {
     unlink(draft->lock_path);

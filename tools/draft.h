@@ -16,6 +16,8 @@ typedef struct {
 /* Locks the table at path and takes over the rows that it has. False (said) where another tuner holds it,
  * where it is of another GPU or cuBLAS than header says, or where nothing can be written there. */
 bool gs_draft_open(gs_draft_t *draft, const char *path, const gs_table_header_t *header);
+/* The same, but what the table has is replaced. */
+bool gs_draft_fresh(gs_draft_t *draft, const char *path, const gs_table_header_t *header);
 void gs_draft_close(gs_draft_t *draft);
 
 /* The row that claims g's n, or NULL; valid until the next change. */

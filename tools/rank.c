@@ -141,11 +141,15 @@ int gs_rank_splits(const gs_gpu_t *gpu, int index, const gs_rank_for_t *to, gs_c
   return fitting >= 1 ? rank_splits(gpu, &k, index, to, fitting, best, 0, limit) : 0;
 }
 
-double gs_rank_guess(const gs_gpu_t *gpu, const gs_kernel_t *k, const gs_rank_for_t *to) {
-  gs_candidate_t best = {.us = INFINITY};
+gs_candidate_t gs_rank_guessed(const gs_gpu_t *gpu, const gs_kernel_t *k, const gs_rank_for_t *to) {
+  gs_candidate_t best = {.index = -1, .split_k = 1, .us = INFINITY};
   gs_launch_t launch = gs_kernel_launch(k, to->gemm, 1);
   int registers = gs_space_registers(k);
   int fitting = gs_gpu_fitting(gpu, registers < 255 ? registers : 255, 0, &launch);
   if (fitting >= 1) rank_splits(gpu, k, -1, to, fitting, &best, 0, 1);
-  return best.us;
+  return best;
+}
+
+double gs_rank_guess(const gs_gpu_t *gpu, const gs_kernel_t *k, const gs_rank_for_t *to) {
+  return gs_rank_guessed(gpu, k, to).us;
 }

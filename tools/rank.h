@@ -23,6 +23,7 @@ int gs_rank(const gs_gpu_t *gpu, const gs_pool_t *pool, const gs_rank_for_t *to,
 /* The same for one kernel: its best splits. */
 int gs_rank_splits(const gs_gpu_t *gpu, int index, const gs_rank_for_t *to, gs_candidate_t *best, int limit);
 /* What a kernel that is not compiled would take, at its best split; INFINITY where no block fits the GPU. */
+gs_candidate_t gs_rank_guessed(const gs_gpu_t *gpu, const gs_kernel_t *k, const gs_rank_for_t *to);
 double gs_rank_guess(const gs_gpu_t *gpu, const gs_kernel_t *k, const gs_rank_for_t *to);
 
 #endif

@@ -81,3 +81,48 @@ Test(table, things_that_are_no_table) {
     cr_assert(strstr(r.out, "t:") || strstr(r.err, "t:"), "%s: %s%s", cases[i].make, r.out, r.err);
   }
 }
+
+Test(table, merge_joins_tables_and_keeps_what_was_there) {
+  STATUS(sh("head -12 $TABLE > a; (grep -v '^[NT]' $TABLE; grep '^[NT]' $TABLE | tail -5) > b"), 0);
+  int all = atoi(sh("grep -c '^[NT]' $TABLE").out);
+  result_t r = sh("$G table merge whole a b a");
+  STATUS(r, 0);
+  STATUS(sh("$G table check whole"), 0);
+  cr_assert_eq(atoi(sh("grep -c '^[NT]' whole").out), all, "%s", r.out);
+  HAS(r.out, "claimed n that were claimed already");
+  STATUS(sh("$G table merge again whole b && cmp again whole"), 0);
+}
+
+Test(table, merge_refuses_what_does_not_belong_together) {
+  STATUS(sh("cp $TABLE a; sed 's/^gpu: .*/gpu: another/' a > b; sed 's/mma_/mna_/' a > c; echo no > d"), 0);
+  static const char *const wrong[][2] = {
+      {"a b", "is of another"}, {"a c", "has faulty rows"}, {"a d", "d:1:"}};
+  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+    result_t r = sh("$G table merge out %s", wrong[i][0]);
+    STATUS(r, GS_EXIT_FALSE);
+    HAS(r.err, wrong[i][1]);
+    cr_assert(!exists("out") && !exists("out.lock"));
+  }
+  STATUS(sh("$G table merge out a nonexistent"), 3);
+  STATUS(sh("$G table merge out"), 2);
+  STATUS(sh("$G table merge /nonexistent/out a"), 3);
+}
+
+#define TILES "m,n,k,bm,bn,accumulator,offline_lt_autotune\\n"
+
+Test(table, predict_makes_rows_that_nothing_serves_yet) {
+  STATUS(sh("printf '" TILES "512,1024,2048,64,128,f32,1.5\\n64,64,64,64,64,f16,9\\n64,64,128,,,f32,1.2\\n"
+            "256,256,256,64,64,f32,1.01\\n' > t.csv"),
+         0);
+  result_t r = sh("$G table predict --gpu a100 --tiles t.csv p.table");
+  STATUS(r, 0);
+  HAS(r.out, "2 rows predicted from 4 lines; none is measured");
+  STATUS(sh("grep -q '^predicted: yes' p.table && grep -q 'T.N.1024.2048.*512.512.mma_f16_f16_tn_128x64x' "
+            "p.table"),
+         0);
+  HAS(sh("$G table check p.table").out, "0 proven");
+  STATUS(sh("$G table predict --gpu b300 --tiles t.csv p.table"), 2);
+  STATUS(sh("$G table predict --gpu a100 --tiles nonexistent p.table"), 3);
+  STATUS(sh("printf 'm,n\\n1,2\\n' > u.csv; $G table predict --gpu a100 --tiles u.csv q.table"), 3);
+  cr_assert(!exists("q.table"));
+}
