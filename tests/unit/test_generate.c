@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "cache.h"
+#include "compile.h"
 #include "generate.h"
 #include "ptx.h"
 #include "rtc.h"
@@ -253,6 +254,39 @@ GENERATE_TEST(the_bound_holds_and_the_longest_unused_goes) {
   gs_cubin_free(&cubin);
   cr_assert_eq(gs_generate(SHIPPED, 80, 0, &cubin), GS_OK, "%s", cubin.why);
   cr_assert_eq(cached_files(&found), 0, "a bound of nothing keeps nothing");
+}
+
+/* ---- many at once ---- */
+
+GENERATE_TEST(many_at_once_come_out_as_one_by_one) {
+  static const char *const ids[] = {SHIPPED, "mma_f16_f16_tn_256x256x32_s2_w4",
+                                    "direct_f16_f16_nn_16x16_u1_w1", "mma_f16_f16_tn_48x48x32_s3_w4",
+                                    "direct_bf16_f32_tt_16x16_u1_w2"};
+  enum { COUNT = sizeof ids / sizeof *ids };
+  gs_job_t jobs[COUNT] = {{.status = GS_OK}};
+  gs_progress_t progress = gs_progress_begin();
+  need_nvrtc();
+  for (int i = 0; i < COUNT; i++) cr_assert(gs_kernel_parse(ids[i], &jobs[i].kernel));
+  cr_assert_eq(gs_compile(jobs, COUNT, 90, &progress, NULL), 3);
+  for (int i = 0; i < COUNT; i++) {
+    cr_assert_eq(generate(ids[i], 90), jobs[i].status, "%s", ids[i]);
+    cr_assert_eq(cubin.size, jobs[i].cubin.size);
+    cr_assert_not(memcmp(&cubin.needs, &jobs[i].cubin.needs, sizeof cubin.needs));
+    if (cubin.image) cr_assert_not(memcmp(cubin.image, jobs[i].cubin.image, cubin.size), "%s", ids[i]);
+    if (cubin.image) cr_assert(cubin.cached, "a child's work is kept");
+    cr_assert_str_eq(cubin.why, jobs[i].cubin.why);
+    gs_cubin_free(&jobs[i].cubin);
+  }
+}
+
+GENERATE_TEST(stopped_it_makes_no_more) {
+  const volatile sig_atomic_t stopped = SIGINT;
+  gs_job_t job = {.status = GS_OK};
+  gs_progress_t progress = gs_progress_begin();
+  need_nvrtc();
+  cr_assert(gs_kernel_parse(SHIPPED, &job.kernel));
+  cr_assert_eq(gs_compile(&job, 1, 90, &progress, &stopped), 0);
+  cr_assert(job.status == GS_UNSUPPORTED && strstr(job.cubin.why, "stopped"), "%s", job.cubin.why);
 }
 
 /* ---- how sums are kept ---- */
