@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "beside.h"
 #include "choice.h"
 #include "draft.h"
 #include "json.h"
@@ -268,10 +269,12 @@ static bool clear_way(const char *path, const gs_table_header_t *header) {
   gs_table_t *there = NULL;
   if (access(path, F_OK) != 0 || gs_table_load(path, NULL, NULL, &there) != GS_OK)
     return true; /* or refused */
-  bool same = same_origin(gs_table_header(there), header);
-  gs_table_free(there);
+  bool same = same_origin(gs_table_header(there), header), fine = true;
   snprintf(old, sizeof old, "%s.old", path);
-  if (same) return true;
+  for (int i = 0; !same && fine && i < gs_table_rows(there); i++)
+    fine = gs_beside_put(old, gs_table_row(there, i));
+  gs_table_free(there);
+  if (same || !fine) return fine;
   if (rename(path, old) != 0) {
     gs_say("%s: cannot be kept as %s: %s", path, old, strerror(errno));
     return false;

@@ -271,6 +271,14 @@ Test(gpu, a_kernel_that_is_not_shipped_wins_and_serves) {
   r = sh("$G table check there/u.table");
   STATUS(r, 0);
   HAS(r.out, "1 rows fine, 0 refused");
+  STATUS(sh("sed -i 's/^cublas: .*/cublas: 13.0.0/' there/u.table"), 0);
+  r = sh(ON_SIM "SIM_US='cublasGemmEx:20,lt_*:20' $G requalify -o there/u.table there/u.table");
+  STATUS(r, 0);
+  HAS(r.err, "kept as there/u.table.old");
+  r = sh("$G table check there/u.table && $G table check there/u.table.old");
+  STATUS(r, 0);
+  HAS(r.out, "1 proven on gemmshim CPU stand-in with cuBLAS 13.1.0");
+  HAS(r.out, "there/u.table.old: digest");
   STATUS(sh("chmod g+w there/u.table.d/*"), 0);
   r = sh("$G table check there/u.table");
   STATUS(r, 1);
