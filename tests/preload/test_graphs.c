@@ -57,7 +57,8 @@ Test(graphs, S8_a_start_like_vllms_under_the_bound) {
                 "many", "51");
   int64_t refused = run_count(&r, RUN_ANY, GS_REASON_WORKSPACE, RUN_ANY);
   cr_expect_eq(run_number(&r, "taken"), 8 << 20);
-  cr_expect_eq(refused, 51 - 7, "8 MB are a block for the legacy stream and for 7 graphs: %ld", (long)refused);
+  cr_expect_eq(refused, 51 - 7, "8 MB are a block for the legacy stream and for 7 graphs: %ld",
+               (long)refused);
   expect(&r, 109, 109 - refused);
 }
 
