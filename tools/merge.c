@@ -54,7 +54,8 @@ int gs_merge(const char *output, char **tables, int count) {
   }
   if (status == GS_EXIT_OK && !gs_draft_write(&draft)) status = GS_EXIT_MACHINE;
   if (status == GS_EXIT_OK)
-    printf("%s: %d rows from %d tables; %d claimed n that were claimed already\n", output, draft.count, count, left_out);
+    printf("%s: %d rows from %d tables; %d claimed n that were claimed already\n", output, draft.count, count,
+           left_out);
   if (open) gs_draft_close(&draft);
   return status;
 }

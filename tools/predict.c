@@ -36,7 +36,8 @@ static gs_table_header_t header_of(const gs_gpu_t *gpu) {
   snprintf(header.gpu, sizeof header.gpu, "%s", gpu->device.name);
   snprintf(header.arch, sizeof header.arch, "sm_%d", gpu->device.sm);
   snprintf(header.method, sizeof header.method,
-           "none was measured: cost model, tiles and leads (against cuBLASLt autotuning) of published kernels that "
+           "none was measured: cost model, tiles and leads (against cuBLASLt autotuning) of published "
+           "kernels that "
            "accumulate in fp32");
   strftime(header.date, sizeof header.date, "%Y-%m-%d", gmtime_r(&now, &day));
   return header;
@@ -85,8 +86,12 @@ static bool find_columns(const gs_csv_t *csv, const char *path, gs_columns_t *at
   const struct {
     const char *name;
     int *column;
-  } wanted[] = {{"m", &at->m},   {"n", &at->n},   {"k", &at->k},
-                {"bm", &at->bm}, {"bn", &at->bn}, {"accumulator", &at->accumulator},
+  } wanted[] = {{"m", &at->m},
+                {"n", &at->n},
+                {"k", &at->k},
+                {"bm", &at->bm},
+                {"bn", &at->bn},
+                {"accumulator", &at->accumulator},
                 {"offline_lt_autotune", &at->lead}};
   for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++)
     if ((*wanted[i].column = gs_csv_column(csv, wanted[i].name)) < 0) {
@@ -102,10 +107,12 @@ static int whole(const gs_csv_t *csv, int row, int column) {
 }
 
 /* True: a row was added. False: the line is none that makes one; or, said, memory has run out. */
-static bool add_line(gs_draft_t *draft, const gs_gpu_t *gpu, const gs_csv_t *csv, const gs_columns_t *at, int line) {
+static bool add_line(gs_draft_t *draft, const gs_gpu_t *gpu, const gs_csv_t *csv, const gs_columns_t *at,
+                     int line) {
   double lead = gs_csv_number(csv, line, at->lead);
   int m = whole(csv, line, at->m), n = whole(csv, line, at->n), k = whole(csv, line, at->k);
-  if (strcmp(gs_csv_text(csv, line, at->accumulator), "f32") || !(lead >= LEAD_WORTH) || !m || !n || !k) return false;
+  if (strcmp(gs_csv_text(csv, line, at->accumulator), "f32") || !(lead >= LEAD_WORTH) || !m || !n || !k)
+    return false;
   gs_gemm_t g = product_of(m, n, k);
   int bm = whole(csv, line, at->bn), bn = whole(csv, line, at->bm);
   gs_candidate_t best = bm && bn ? choose(gpu, &g, bm, bn) : (gs_candidate_t){.index = -1};
