@@ -201,7 +201,7 @@ int gs_cmd_table(int argc, char **argv) {
   }
   if (!strcmp(action, "merge"))
     return optind + 3 > argc || json ? gs_usage(argv, "merge: TO and at least one FILE are wanted")
-                                     : gs_merge(name, argv + optind + 2, argc - optind - 2);
+                                     : gs_merge(name, argv + optind + 2, argc - optind - 2, false);
   if (!strcmp(action, "predict"))
     return optind + 2 != argc || !gpu || !tiles || json
                ? gs_usage(argv, "predict: --gpu, --tiles and TO are wanted")

@@ -10,6 +10,7 @@
 #include "json.h"
 #include "points.h"
 #include "busy.h"
+#include "fleet.h"
 #include "tools.h"
 #include "search.h"
 #include "tune_run.h"
@@ -54,7 +55,9 @@ static const char help[] =
     "  --busy-ok         measure although the GPU has other work\n"
     "  --again           measure products anew whose rows the table has\n"
     "  --budget SECONDS  stop after so long; the same command goes on from there\n"
-    "  --device N        which GPU (0)\n"
+    "  --device N        on this GPU alone; else a tuner runs on every visible one of the first one's model, "
+    "and\n"
+    "                    their tables are joined (--json: on GPU 0 alone)\n"
     "  --cublas FILE     the libcublas.so to measure against (looked for)\n"
     "  --quick           few rounds, to try things out: such rows prove nothing and are not written\n"
     "  --json            what was measured, as JSON on stdout\n\n"
@@ -86,7 +89,8 @@ enum {
   EXACT,
   KNOWN,
   SHARD,
-  BUSY_OK
+  BUSY_OK,
+  WORKER
 };
 
 typedef struct {
@@ -96,7 +100,7 @@ typedef struct {
   gs_ns_t ns;
   gs_run_t run;
   long device;
-  bool json, grid, busy_ok;
+  bool json, grid, busy_ok, one_gpu; /* one_gpu: a device was named, or this is one of a fleet's tuners */
   gs_shard_t shard;
 } gs_command_t;
 
@@ -152,6 +156,7 @@ static int read_option(int option, char **argv, gs_command_t *command) {
   case DEVICE:
     if (!gs_read_long(optarg, 0, 1023, &command->device))
       return gs_usage(argv, "--device: \"%s\" is not a number", optarg);
+    command->one_gpu = true;
     return -1;
   case CUBLAS:
     command->cublas = optarg;
@@ -190,6 +195,9 @@ static int read_option(int option, char **argv, gs_command_t *command) {
   case BUSY_OK:
     command->busy_ok = true;
     return -1;
+  case WORKER: /* as fleet.c starts them: lines alone, since several share the terminal */
+    command->run.silent = command->one_gpu = true;
+    return -1;
   case 'h':
     return gs_help(help);
   default:
@@ -219,6 +227,7 @@ static int read_command(int argc, char **argv, gs_command_t *command) {
                                           {"known", required_argument, NULL, KNOWN},
                                           {"shard", required_argument, NULL, SHARD},
                                           {"busy-ok", no_argument, NULL, BUSY_OK},
+                                          {"worker", no_argument, NULL, WORKER},
                                           {"help", no_argument, NULL, 'h'},
                                           {0}};
   for (int option; (option = getopt_long(argc, argv, ":ho:", options, NULL)) != -1;) {
@@ -304,9 +313,9 @@ static int tune_into(gs_draft_t *draft, gs_gpu_t *gpu, const gs_cublas_t *cublas
 }
 
 /* The table's path: a shard has one of its own beside what was asked for. */
-static bool name_table(const gs_command_t *command, const gs_gpu_t *gpu, char *path, size_t size) {
+static bool name_table(const gs_command_t *command, const char *gpu, char *path, size_t size) {
   char slug[64], part[32] = "";
-  gs_gpu_slug(gpu->device.name, slug, sizeof slug);
+  gs_gpu_slug(gpu, slug, sizeof slug);
   const char *base = command->output ? command->output : slug, *end = strstr(base, ".table");
   int length = end && !end[6] ? (int)(end - base) : (int)strlen(base);
   bool suffixed = !command->output || command->shard.of || (end && !end[6]);
@@ -338,7 +347,8 @@ static int tune_on(gs_gpu_t *gpu, gs_command_t *command) {
   gs_pools_t pools = {0};
   gs_draft_t draft;
   char fault[512], path[4096];
-  if (!name_table(command, gpu, path, sizeof path) || !leave_known(command)) return GS_EXIT_MACHINE;
+  if (!name_table(command, gpu->device.name, path, sizeof path) || !leave_known(command))
+    return GS_EXIT_MACHINE;
   if (gs_cublas_open(&cublas, gpu, command->cublas, fault, sizeof fault) != GS_OK) {
     gs_say("%s", fault);
     return GS_EXIT_MACHINE;
@@ -380,6 +390,31 @@ static void default_shard(gs_shard_t *shard) {
   }
 }
 
+static void heed_signals(void) {
+  sigaction(SIGINT, &(struct sigaction){.sa_handler = stop, .sa_flags = SA_RESETHAND}, NULL);
+  sigaction(SIGTERM, &(struct sigaction){.sa_handler = stop, .sa_flags = SA_RESETHAND}, NULL);
+}
+
+/* Several GPUs: an exit status. -1: there is one. */
+static int tune_by_fleet(gs_command_t *command, int argc, char **argv) {
+  char path[4096];
+  gs_fleet_t fleet = gs_fleet_find();
+  if (fleet.count < 2) return -1;
+  gs_shard_t shard = command->shard;
+  command->shard = (gs_shard_t){0, 0};
+  if (!name_table(command, fleet.gpu, path, sizeof path)) return GS_EXIT_MACHINE;
+  if (strlen(path) < 6 || strcmp(path + strlen(path) - 6, ".table"))
+    return gs_usage(argv, "-o %s: with several GPUs the table's name ends in .table", path);
+  heed_signals();
+  return gs_fleet_run(&fleet, &(gs_fleet_run_t){.argc = argc,
+                                                .argv = argv,
+                                                .output = path,
+                                                .shard = shard,
+                                                .again = command->run.again,
+                                                .quick = command->run.tune.quick,
+                                                .stopped = &stopped});
+}
+
 int gs_cmd_tune(int argc, char **argv) {
   gs_command_t command = {
       .types = "f16_f16",
@@ -389,20 +424,20 @@ int gs_cmd_tune(int argc, char **argv) {
   gs_ns_read(&command.ns, NS);
   default_shard(&command.shard);
   int status = read_command(argc, argv, &command);
+  if (status < 0 && !command.one_gpu && !command.json) status = tune_by_fleet(&command, argc, argv);
   if (status < 0 && gs_gpu_open(&gpu, (int)command.device) != GS_OK) {
     gs_say("%s", gpu.fault);
     status = GS_EXIT_MACHINE;
   }
   if (status < 0 && !command.busy_ok && gs_gpu_busy(&gpu, who, sizeof who)) {
-    gs_say(
-        "%s: what is measured beside it is worth nothing; wait for it, choose another --device, or --busy-ok",
-        who);
+    gs_say("%s: what is measured beside it is worth nothing; wait for it, choose another --device, or "
+           "--busy-ok",
+           who);
     status = GS_EXIT_BUSY;
     gs_gpu_close(&gpu);
   }
   if (status < 0) {
-    sigaction(SIGINT, &(struct sigaction){.sa_handler = stop, .sa_flags = SA_RESETHAND}, NULL);
-    sigaction(SIGTERM, &(struct sigaction){.sa_handler = stop, .sa_flags = SA_RESETHAND}, NULL);
+    heed_signals();
     status = tune_on(&gpu, &command);
     gs_gpu_close(&gpu);
   }

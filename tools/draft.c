@@ -143,6 +143,17 @@ bool gs_draft_carry(gs_draft_t *draft, const gs_row_t *row) {
   return put_row(draft, row);
 }
 
+bool gs_draft_put(gs_draft_t *draft, const gs_row_t *row) {
+  int kept = 0;
+  for (int i = 0; i < draft->count; i++) {
+    const gs_row_t *other = &draft->rows[i];
+    if (memcmp(&other->key, &row->key, sizeof row->key) || other->n_hi < row->n_lo || other->n_lo > row->n_hi)
+      draft->rows[kept++] = *other;
+  }
+  draft->count = kept;
+  return put_row(draft, row);
+}
+
 bool gs_draft_claim(gs_draft_t *draft, const gs_key_t *key, int lo, int hi, const gs_row_t *rows, int count) {
   int kept = 0, had = draft->count;
   for (int i = 0; i < had; i++) {

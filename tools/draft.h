@@ -24,6 +24,8 @@ void gs_draft_close(gs_draft_t *draft);
 const gs_row_t *gs_draft_find(const gs_draft_t *draft, const gs_gemm_t *g);
 /* Adds a row that claims nothing another claims, for the next writing; false (said) without memory. */
 bool gs_draft_carry(gs_draft_t *draft, const gs_row_t *row);
+/* Adds a row in the place of whatever claims any of its n, for the next writing; false (said) without memory. */
+bool gs_draft_put(gs_draft_t *draft, const gs_row_t *row);
 /* Writes the table as it stands; false: said. */
 bool gs_draft_write(gs_draft_t *draft);
 /* Puts row in the place of whatever claims g's n, or with NULL takes that away, and writes the table where

@@ -17,7 +17,8 @@ static bool same_origin(const gs_table_header_t *x, const gs_table_header_t *y) 
 }
 
 /* An exit status. */
-static int add_table(gs_draft_t *draft, const gs_table_t *table, const char *path, int *left_out) {
+static int add_table(gs_draft_t *draft, const gs_table_t *table, const char *path, bool replace,
+                     int *left_out) {
   const gs_table_header_t *header = gs_table_header(table);
   if (gs_table_refused(table)) {
     gs_say("%s: has faulty rows: mend it first; nothing was written", path);
@@ -31,13 +32,14 @@ static int add_table(gs_draft_t *draft, const gs_table_t *table, const char *pat
   }
   for (int i = 0; i < gs_table_rows(table); i++) {
     int had = draft->count;
-    if (!gs_draft_carry(draft, gs_table_row(table, i))) return GS_EXIT_FALSE;
-    *left_out += draft->count == had;
+    const gs_row_t *row = gs_table_row(table, i);
+    if (!(replace ? gs_draft_put(draft, row) : gs_draft_carry(draft, row))) return GS_EXIT_FALSE;
+    *left_out += draft->count <= had;
   }
   return GS_EXIT_OK;
 }
 
-int gs_merge(const char *output, char **tables, int count) {
+int gs_merge(const char *output, char **tables, int count, bool replace) {
   gs_draft_t draft;
   bool open = false;
   int status = GS_EXIT_OK, left_out = 0;
@@ -49,7 +51,7 @@ int gs_merge(const char *output, char **tables, int count) {
       open = gs_draft_open(&draft, output, gs_table_header(table));
       if (!open) status = GS_EXIT_MACHINE;
     }
-    if (loaded == GS_OK && open) status = add_table(&draft, table, tables[i], &left_out);
+    if (loaded == GS_OK && open) status = add_table(&draft, table, tables[i], replace, &left_out);
     if (loaded == GS_OK) gs_table_free(table);
   }
   if (status == GS_EXIT_OK && !gs_draft_write(&draft)) status = GS_EXIT_MACHINE;

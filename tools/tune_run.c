@@ -194,6 +194,7 @@ gs_tally_t gs_tune_run(const gs_run_t *run, const gs_points_t *points, gs_bench_
                     .tally.written = true,
                     .progress = gs_progress_begin(),
                     .total = points->count};
+  if (run->silent) work.progress.terminal = false;
   for (int i = 0; i < points->count && !over(&work); i += work.count) {
     work.key = &points->items[i];
     for (work.count = 1; i + work.count < points->count && same_key(work.key, &work.key[work.count]);)

@@ -22,6 +22,7 @@ typedef struct {
   long budget; /* seconds; 0: none */
   bool again;  /* also what the table has rows for */
   bool all;    /* tell of every contender */
+  bool silent; /* no line that rewrites itself */
   bool exact;  /* rows claim the n that were asked for, and nothing between */
   int search;  /* kernels of the space, a product */
   gs_pools_t *pools;
