@@ -108,7 +108,7 @@ $(BUILD)/tools/%.o: tools/%.c
 $(CLI): $(TOOL_OBJS) $(REF_OBJS) $(LIBGS)
 	$(CC) $(CFLAGS) -o $@ $^ -Wl,-rpath,'$$ORIGIN' -lcjson -lm -ldl -lpthread
 
--include tests/sim/rules.mk tests/preload/rules.mk tests/overhead/rules.mk tests/cli/rules.mk tests/gpu/rules.mk
+-include tests/fuzz/rules.mk tests/sim/rules.mk tests/preload/rules.mk tests/overhead/rules.mk tests/cli/rules.mk tests/gpu/rules.mk
 
 # ---- tests ----
 UNIT := $(BUILD)/tests/unit/unit
@@ -116,7 +116,10 @@ UNIT_OBJS := $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%.o,$(wildcard tests/
 $(BUILD)/tests/unit/%.o: tests/unit/%.c
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) $(CPPFLAGS) -Itools -Ikernels -Itests/sim $(DEPFLAGS) -c -o $@ $<
-$(UNIT): $(UNIT_OBJS) $(filter-out $(BUILD)/tools/gemmshim.o,$(TOOL_OBJS)) $(REF_OBJS) $(LIBGS) $(SIM)/obj/reference.o
+$(BUILD)/tests/fuzz/targets.o: tests/fuzz/targets.c
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) $(CPPFLAGS) -Itools $(DEPFLAGS) -c -o $@ $<
+$(UNIT): $(UNIT_OBJS) $(BUILD)/tests/fuzz/targets.o $(filter-out $(BUILD)/tools/gemmshim.o,$(TOOL_OBJS)) $(REF_OBJS) $(LIBGS) $(SIM)/obj/reference.o
 	$(CC) $(CFLAGS) -o $@ $^ -lcriterion -lcjson -lm -ldl -lpthread
 
 -include $(GS_OBJS:.o=.d) $(HOOK_OBJS:.o=.d) $(TOOL_OBJS:.o=.d) $(UNIT_OBJS:.o=.d)

@@ -146,7 +146,8 @@ static bool int_field(const char *text, int64_t lo, int64_t hi, int64_t *value) 
 static bool us_field(const char *text, bool may_be_zero, float *value) {
   char *end;
   *value = strtof(text, &end);
-  return end != text && !*end && (*value > 0 || (may_be_zero && *value == 0)) && *value < 1e9f;
+  /* A nanosecond is the last digit that a row has. */
+  return end != text && !*end && (*value >= 0.001f || (may_be_zero && *value >= 0)) && *value < 1e9f;
 }
 
 /* The gemm that a row describes at one n, packed: what its kernel must support. */
@@ -348,7 +349,7 @@ static gs_status_t index_rows(gs_table_t *table, gs_reader_t *reader) {
  * but comments is a header. */
 static gs_status_t read_line(gs_table_t *table, gs_reader_t *reader, char *line, size_t length) {
   if (strlen(line) != length) return fault(reader, "a NUL byte: this is not a table"), GS_SYNTAX;
-  if (length && line[length - 1] == '\r') line[length - 1] = '\0';
+  while (length && line[length - 1] == '\r') line[--length] = '\0';
   if (!*line || *line == '#') return GS_OK;
   if (!strchr(line, '\t') && strchr(line, ':')) {
     read_header(table, reader, line);

@@ -137,7 +137,8 @@ static const char *read_counts(const char *line, uint64_t *calls, uint64_t *serv
   if (sscanf(rest, "%" SCNu64 "\t%" SCNu64 "\t%lf\t%" SCNu64 "%c", calls, served, us, captured, &end) != 4)
     return "what follows the product is not four numbers (calls, served, mean_us, captured)";
   if (*calls < 1 || *served > *calls || *captured > *calls) return "served or captured is more than calls";
-  if (!isfinite(*us)) return "mean_us is not a number";
+  if (*calls > GS_COUNT_MAX) return "more calls than any program makes";
+  if (!(*us >= 0 && *us < 1e12)) return "mean_us is not a number";
   return NULL;
 }
 

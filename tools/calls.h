@@ -13,6 +13,9 @@
 
 #include "gs_histogram.h"
 
+/* More calls, or nanoseconds, than any program has: a file that holds more is damaged, and sums do not overflow. */
+#define GS_COUNT_MAX (1ull << 50)
+
 typedef struct {
   gs_gemm_t gemm;
   char kernel[GS_KERNEL_ID_MAX];   /* of the file that holds most of the served calls; may be empty */

@@ -23,6 +23,14 @@ static bool gemm_is_sane(const gs_gemm_t *g) {
          g->batch_kind < GS_BATCH_COUNT;
 }
 
+static bool counts_are_sane(const gs_slot_t *slot) {
+  bool sane =
+      slot->captured < GS_COUNT_MAX && slot->samples < GS_COUNT_MAX && slot->sampled_ns < GS_COUNT_MAX;
+  for (int s = 0; s < GS_SHARDS; s++)
+    for (int r = 0; r < GS_REASON_COUNT; r++) sane &= slot->shard[s].calls[r] < GS_COUNT_MAX;
+  return sane;
+}
+
 static void add_counts(uint64_t calls[GS_REASON_COUNT], const gs_counts_t shard[GS_SHARDS]) {
   for (int s = 0; s < GS_SHARDS; s++)
     for (int r = 0; r < GS_REASON_COUNT; r++) calls[r] += shard[s].calls[r];
@@ -96,7 +104,7 @@ void gs_histogram_merge(gs_calls_t *set, const char *path, FILE *file, uint64_t 
       break;
     }
     if (slot.hash == 0 || !slot.ready) continue;
-    if (gemm_is_sane(&slot.gemm))
+    if (gemm_is_sane(&slot.gemm) && counts_are_sane(&slot))
       add_slot(set, &slot);
     else
       damaged++;
