@@ -10,6 +10,7 @@
 #include "json.h"
 #include "points.h"
 #include "busy.h"
+#include "fit.h"
 #include "fleet.h"
 #include "tools.h"
 #include "search.h"
@@ -48,6 +49,10 @@ static const char help[] =
     "ends\n"
     "                    and at samples inside, both sides of each change of cuBLASLt's heuristic among "
     "them\n"
+    "  --fit             first measure every shipped tile on a few products and correct the cost model by "
+    "it, for\n"
+    "                    this GPU and every later run (~/.cache/gemmshim/GPU.model); may be all there is to "
+    "do\n"
     "  --known TABLE     what this table has rows for is not measured\n"
     "  --shard I/N       the I'th part of N of the work, into a table of its own (of Slurm arrays and MPI: "
     "theirs);\n"
@@ -90,7 +95,8 @@ enum {
   KNOWN,
   SHARD,
   BUSY_OK,
-  WORKER
+  WORKER,
+  FIT
 };
 
 typedef struct {
@@ -100,7 +106,8 @@ typedef struct {
   gs_ns_t ns;
   gs_run_t run;
   long device;
-  bool json, grid, busy_ok, one_gpu; /* one_gpu: a device was named, or this is one of a fleet's tuners */
+  bool json, grid, fit, busy_ok,
+      one_gpu; /* one_gpu: a device was named, or this is one of a fleet's tuners */
   gs_shard_t shard;
 } gs_command_t;
 
@@ -195,6 +202,9 @@ static int read_option(int option, char **argv, gs_command_t *command) {
   case BUSY_OK:
     command->busy_ok = true;
     return -1;
+  case FIT:
+    command->fit = command->one_gpu = true;
+    return -1;
   case WORKER: /* as fleet.c starts them: lines alone, since several share the terminal */
     command->run.silent = command->one_gpu = true;
     return -1;
@@ -228,6 +238,7 @@ static int read_command(int argc, char **argv, gs_command_t *command) {
                                           {"shard", required_argument, NULL, SHARD},
                                           {"busy-ok", no_argument, NULL, BUSY_OK},
                                           {"worker", no_argument, NULL, WORKER},
+                                          {"fit", no_argument, NULL, FIT},
                                           {"help", no_argument, NULL, 'h'},
                                           {0}};
   for (int option; (option = getopt_long(argc, argv, ":ho:", options, NULL)) != -1;) {
@@ -241,7 +252,7 @@ static int read_command(int argc, char **argv, gs_command_t *command) {
   gs_ns_t sizes;
   gs_ns_read(&sizes, GS_GRID_SIZES);
   if (command->grid && !gs_points_grid(&command->points, &sizes, command->types)) return GS_EXIT_MACHINE;
-  if (!command->points.count)
+  if (!command->points.count && !command->fit)
     return gs_usage(argv, "nothing to tune: give a .calls file, --shape, --models or --grid");
   gs_points_by_key(&command->points);
   gs_points_shard(&command->points, command->shard);
@@ -302,6 +313,12 @@ static int tune_into(gs_draft_t *draft, gs_gpu_t *gpu, const gs_cublas_t *cublas
          cublas->version[0], cublas->version[1], cublas->version[2], cublas->path);
   cJSON *root = command->json ? cJSON_CreateObject() : NULL;
   gs_bench_open(&bench, gpu, cublas, &reference, 1);
+  int fitted = command->fit ? gs_fit(&bench, &stopped) : GS_EXIT_OK;
+  if (fitted != GS_EXIT_OK || !command->points.count) {
+    gs_bench_close(&bench);
+    gs_reference_close(&reference);
+    return fitted;
+  }
   gs_journal_open(&journal, draft->path, &draft->header);
   gs_tally_t tally = gs_tune_run(&command->run, &command->points, &bench, draft, &journal,
                                  root ? cJSON_AddArrayToObject(root, "products") : NULL);
@@ -354,6 +371,8 @@ static int tune_on(gs_gpu_t *gpu, gs_command_t *command) {
     return GS_EXIT_MACHINE;
   }
   gs_table_header_t header = gs_tune_header(gpu, &cublas);
+  int tiles = command->fit ? 0 : gs_fit_load(gpu->device.name);
+  if (tiles) gs_say("the cost model is corrected by what %d tiles took here (tune --fit)", tiles);
   int status = gather(&pools, gpu, command);
   command->run.pools = &pools;
   if (status == GS_EXIT_OK) {

@@ -15,6 +15,7 @@
 
 #include <math.h>
 
+#include "fit.h"
 #include "space.h"
 
 #define FMA_PER_CLOCK        1024.0
@@ -109,7 +110,7 @@ static int rank_splits(const gs_gpu_t *gpu, const gs_kernel_t *k, int index, con
   for (int s = 0; s < SPLITS && splits[s] <= most; s++) {
     if (s && (splits[s] * 2 * k->bk > g->k || gs_kernel_workspace(k, g, splits[s]) > to->workspace_max))
       break;
-    double us = models[k->family](gpu, k, g, splits[s], fitting);
+    double us = models[k->family](gpu, k, g, splits[s], fitting) * gs_fit_factor(k, splits[s]);
     insert(best, &count, limit, (gs_candidate_t){index, splits[s], hypot(us, least_us)});
   }
   return count;

@@ -179,3 +179,15 @@ Test(tune, every_gpu_tunes_its_share_and_the_tables_are_joined) {
   result_t lost = sh("SIM_DEVICES=3 " ON_SIM LOSE FEW "--exact --shape TNx64x8x16");
   STATUS(lost, 0);
 }
+
+Test(tune, the_cost_model_is_corrected_by_what_kernels_take) {
+#define FITTED "XDG_CACHE_HOME=$PWD SIM_NOCOMPUTE=1 " ON_SIM
+  result_t fit = sh(FITTED "$G tune --fit");
+  STATUS(fit, 0);
+  HAS(fit.out, " tiles on 8 products");
+  STATUS(sh("grep -q '^mma_f16_f16_tn_' gemmshim/*.model"), 0);
+  result_t r = sh("XDG_CACHE_HOME=$PWD " ON_SIM WIN FEW SHAPE);
+  STATUS(r, 0);
+  HAS(r.err, "the cost model is corrected by what ");
+  STATUS(sh("XDG_CACHE_HOME=/dev/null " ON_SIM "SIM_NOCOMPUTE=1 $G tune --fit"), 1);
+}
