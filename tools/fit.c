@@ -205,6 +205,10 @@ int gs_fit(gs_bench_t *bench, const volatile sig_atomic_t *stopped) {
     gs_say("%s: nothing was kept", *stopped ? "interrupted" : bench->gpu->fault);
     return *stopped ? 128 + *stopped : GS_EXIT_FALSE;
   }
+  if (!tile_count) {
+    gs_say("no kernel could be measured: nothing was kept");
+    return GS_EXIT_FALSE;
+  }
   if (!gs_fit_save(bench->gpu->device.name, path, sizeof path)) return GS_EXIT_FALSE;
   printf("%s: %d tiles on %d products\n", path, tile_count, PROBES);
   return GS_EXIT_OK;

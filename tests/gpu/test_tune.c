@@ -181,13 +181,17 @@ Test(tune, every_gpu_tunes_its_share_and_the_tables_are_joined) {
 }
 
 Test(tune, the_cost_model_is_corrected_by_what_kernels_take) {
-#define FITTED "XDG_CACHE_HOME=$PWD SIM_NOCOMPUTE=1 " ON_SIM
+#define FITTED "XDG_CACHE_HOME=$PWD SIM_NOCOMPUTE=1 SIM_L2=4096 LD_LIBRARY_PATH=$SIM "
   result_t fit = sh(FITTED "$G tune --fit");
   STATUS(fit, 0);
   HAS(fit.out, " tiles on 8 products");
+  LACKS(fit.out, ": 0 tiles");
   STATUS(sh("grep -q '^mma_f16_f16_tn_' gemmshim/*.model"), 0);
   result_t r = sh("XDG_CACHE_HOME=$PWD " ON_SIM WIN FEW SHAPE);
   STATUS(r, 0);
   HAS(r.err, "the cost model is corrected by what ");
-  STATUS(sh("XDG_CACHE_HOME=/dev/null " ON_SIM "SIM_NOCOMPUTE=1 $G tune --fit"), 1);
+  STATUS(sh("SIM_NOCOMPUTE=1 XDG_CACHE_HOME=/dev/null SIM_L2=4096 LD_LIBRARY_PATH=$SIM $G tune --fit"), 1);
+  result_t nothing = sh("XDG_CACHE_HOME=$PWD SIM_NOCOMPUTE=1 " ON_SIM "$G tune --fit");
+  STATUS(nothing, 1);
+  HAS(nothing.err, "no kernel could be measured");
 }
