@@ -271,6 +271,7 @@ int main(int argc, char **argv) {
     for (int64_t at = 0; p->beta != 0 && first + (size_t)(at + 1) * width <= bytes; at++)
       value_store(p->d_type, before + first, at, (double)below(2001) / 1000 - 1);
     MUST(cuMemcpyHtoD((CUdeviceptr)c, before, bytes));
+    MUST(cuCtxSynchronize()); /* streams of their own do not wait for copies from pageable memory */
     cublasStatus_t status = call(&r);
     MUST(cuCtxSynchronize());
     if (status != CUBLAS_STATUS_SUCCESS) {
