@@ -18,7 +18,7 @@ bool gs_algos_offered(const gs_lt_t *lt, int candidate, gs_algos_t *out);
 uint64_t gs_algos_first(const gs_lt_t *lt);
 /* Writes the limit most promising algorithms that the heuristic did not offer and the library accepts; returns how
  * many there are. At most GS_ALGOS_CHECKS are asked about. */
-#define GS_ALGOS_CHECKS 768
+#define GS_ALGOS_CHECKS 512
 int gs_algos_beyond(const gs_lt_t *lt, const gs_gemm_t *g, gs_algos_t *best, int limit);
 
 #endif
