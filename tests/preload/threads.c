@@ -11,7 +11,10 @@ static pthread_barrier_t start;
 static void *work(void *first_context) {
   intptr_t wrong = 0;
   MUST(cuCtxSetCurrent(first_context));
+  static _Atomic unsigned seed = 10;
   simple_t s = simple_open(8);
+  device_free(s.b); /* each thread has a product of its own, so that results that get mixed up show */
+  s.b = device_values(CUDA_R_16F, 128 * 8, seed++);
   CUstream stream = NULL;
   if (own_streams) MUST(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
   MUST(cublasSetStream(s.handle, (cudaStream_t)stream));
