@@ -13,15 +13,19 @@
 /* The one argument of every kernel, passed by value. Column-major; sizes, lds and strides in elements.
  * D = epilogue(alpha * op(A) op(B) + beta * C). beta == 0: C is not read. alpha == 0: A and B are not. */
 typedef struct gs_params {
-  const void *a, *b, *c;
+  const void *a,
+      *b; /* what comes before the first load comes first: it shares a line of the constant cache */
+  int m, n, k;
+  int lda, ldb;
+  int special; /* set where a batch, split_k, raster or alpha asks for more than the plain product */
   void *d;
+  const void *c;
   const void *bias;       /* m elements of D's type; read by the bias epilogues only */
   const float *alpha_ptr; /* device memory; when not null it replaces alpha */
   const float *beta_ptr;
-  void *workspace; /* split-K: counters, then fp32 partial sums; null when split_k is 1 */
+  void *workspace; /* split-K: counters, then fp32 partial sums; null when split_k is 1 or a cluster */
   long long stride_a, stride_b, stride_c, stride_d;
-  int m, n, k;
-  int lda, ldb, ldc, ldd;
+  int ldc, ldd;
   int split_k;  /* 1 or more; grid.y */
   int raster;   /* tiles of m that one column group walks before the next n; 1 or more */
   int epilogue; /* gs_epilogue_t */
@@ -46,15 +50,22 @@ typedef struct gs_params {
 #define GS_EPI_GELU      4
 #define GS_EPI_GELU_BIAS 5
 
-/* A block has warps * 32 threads.
- * mma: the grid is (tiles of m x tiles of n, split_k, batch); this much dynamic shared memory (bytes), which
- * also holds the epilogue's staging. */
+#define GS_CLUSTER_MAX 8 /* blocks of a cluster that every GPU from sm_90 on can run */
+
+/* A block has warps * 32 threads. Dynamic shared memory is in bytes; where the parts of k are a cluster (along y,
+ * GS_CLUSTER_MAX blocks at most, no workspace), a landing and what the parts send follow behind the rest.
+ * mma: the grid is (tiles of n, tiles of m x split_k, batch). The ring also holds the epilogue's sums. */
+#define GS_LANDING                      16
 #define GS_MMA_SMEM(bm, bn, bk, stages) ((stages) * ((bm) + (bn)) * (bk)*2)
-/* direct: the grid is (tiles of m, tiles of n x split_k, batch), in clusters of split_k blocks along y; room
- * for the sums of all warps, and where k is split for those that the cluster's blocks send. */
+#define GS_MMA_PITCH(bm)                (((bm) + 8) * 4)
+#define GS_MMA_SUMS(bm, bn)             (GS_LANDING + ((bn) + GS_CLUSTER_MAX) * GS_MMA_PITCH(bm))
+/* Whether a block of a cluster finds room on sm_90, which grants it 227 KB. */
+#define GS_MMA_CLUSTERS(bm, bn, bk, stages)                                                                  \
+  (GS_MMA_SMEM(bm, bn, bk, stages) + GS_MMA_SUMS(bm, bn) <= 227 << 10)
+/* direct: the grid is (tiles of m, tiles of n x split_k, batch); room for the sums of all warps. */
 #define GS_DIRECT_SLICES(bm, bn, warps) ((warps) > 1 ? (warps) * (bm) * (bn)*4 : 0)
-#define GS_DIRECT_SUMS(bm, bn)          ((bm) * (bn)*4 + 7 * 512)
-#define GS_DIRECT_SPLITS                8 /* of k, at most: blocks of a cluster that every GPU can run */
+#define GS_DIRECT_SUMS(bm, bn)          (GS_LANDING + (bm) * (bn)*4 + 7 * 512)
+#define GS_DIRECT_SPLITS                GS_CLUSTER_MAX /* of k, at most */
 
 #if !defined(__CUDACC__) && !defined(__CUDACC_RTC__)
 #include "gs_gemm.h"
@@ -94,15 +105,16 @@ int gs_kernel_format(char *buffer, size_t size, const gs_kernel_t *k);
 bool gs_kernel_parse(const char *id, gs_kernel_t *k);
 /* GS_REASON_SERVED where k can compute g, else why not. */
 gs_reason_t gs_kernel_supports(const gs_kernel_t *k, const gs_gemm_t *g);
-gs_launch_t gs_kernel_launch(const gs_kernel_t *k, const gs_gemm_t *g, int split_k);
-/* The most blocks among which k can be split on a GPU of architecture sm (80, 90 ...): direct does it by
- * clusters, which begin at 90. */
+/* sm: the GPU's architecture (80, 90 ...). From 90 on the parts of a split can be a cluster: direct splits no
+ * other way, mma where it can. */
+gs_launch_t gs_kernel_launch(const gs_kernel_t *k, const gs_gemm_t *g, int split_k, int sm);
+/* The most blocks among which k can be split. */
 int gs_kernel_split_max(const gs_kernel_t *k, int sm);
 /* Bytes of workspace, 16-byte aligned, of which the first GS_SPLIT_COUNTERS * 4 must be zero; 0 where
  * none is needed, SIZE_MAX where this product cannot be split that way (more tiles than counters, or too many
- * splits). */
-size_t gs_kernel_workspace(const gs_kernel_t *k, const gs_gemm_t *g, int split_k);
-/* Fills in everything of p but the addresses and scalars. */
+ * splits). With 0 the kernel must be given none: that is how it knows that its parts are a cluster. */
+size_t gs_kernel_workspace(const gs_kernel_t *k, const gs_gemm_t *g, int split_k, int sm);
+/* Fills in everything of p but the addresses and scalars, which p holds already. */
 void gs_kernel_params(const gs_gemm_t *g, int split_k, int raster, gs_params_t *p);
 
 /* The kernels built into the library (kernels/shipped.def crossed with types and layouts). */

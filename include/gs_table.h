@@ -9,7 +9,7 @@
  *   method: gpu clock, ...             how the rows were measured, free text
  *   date: 2026-11-29
  *   predicted: yes                     optional: nothing here was measured, no row is proven
- *   T N 4096 4096 f16 f16 32f default single 1 16 mma_f16_f16_tn_64x32x64_s4_w4 1 1 5.10 5.92 9.1 15.2
+ *   T N 4096 4096 f16 f16 32f default single 1 16 mma_f16_f16_tn_64x32x64_s6_w4 1 1 5.10 5.92 9.1 15.2
  *
  * A row's tab-separated fields: transa transb m k, type of A and B, type of C and D, compute type, epilogue,
  * batch class, n_lo n_hi (the interval of n it claims, both ends included), kernel id, split_k, raster,

@@ -17,6 +17,9 @@
 #define GS_E_BF16 1
 #define GS_E_F32  2
 
+/* What follows a rare condition is laid out of the way. */
+#define gs_rarely(condition) __builtin_expect((condition) != 0, 0)
+
 GS_DEVICE int gs_min(int a, int b) {
   return a < b ? a : b;
 }
@@ -48,27 +51,42 @@ GS_DEVICE void gs_store1(int type, char *at, float v) {
     gs_store_b16(at, gs_narrow2(type, v, 0.0f) & 0xffff);
 }
 
-/* Eight elements as they lie in memory, 16-byte aligned: raw[0..3], or raw[0..7] for f32. */
-GS_DEVICE void gs_load8(int type, const char *at, unsigned raw[8]) {
-  gs_load_b128(at, raw);
-  if (type == GS_E_F32) gs_load_b128(at + 16, raw + 4);
+/* A scalar that the caller holds in device memory, or gave by value. */
+GS_DEVICE float gs_scalar(const float *at, float value) {
+  return at ? gs_float(gs_load_b32(at)) : value;
 }
 
-GS_DEVICE float gs_element(int type, const unsigned raw[8], int i) {
-  return type == GS_E_F32 ? gs_float(raw[i]) : gs_widen(type, raw[i / 2] >> i % 2 * 16);
-}
-
-GS_DEVICE void gs_store8(int type, char *at, const float v[8]) {
-  unsigned raw[8];
-  if (type == GS_E_F32) {
+/* Four elements, at once if whole, else as many as lie inside. */
+GS_DEVICE void gs_load4(int type, const char *at, int whole, int inside, float v[4]) {
+  if (whole && inside >= 4) {
+    unsigned raw[4];
+    if (type == GS_E_F32)
+      gs_load_b128(at, raw);
+    else
+      gs_load_b64(at, raw);
 #pragma unroll
-    for (int i = 0; i < 8; ++i) raw[i] = gs_bits(v[i]);
-    gs_store_b128(at + 16, raw + 4);
-  } else {
-#pragma unroll
-    for (int i = 0; i < 4; ++i) raw[i] = gs_narrow2(type, v[2 * i], v[2 * i + 1]);
+    for (int e = 0; e < 4; ++e)
+      v[e] = type == GS_E_F32 ? gs_float(raw[e]) : gs_widen(type, raw[e / 2] >> e % 2 * 16);
+    return;
   }
-  gs_store_b128(at, raw);
+#pragma unroll
+  for (int e = 0; e < 4; ++e) v[e] = e < inside ? gs_load1(type, at + e * gs_bytes(type)) : 0.0f;
+}
+
+GS_DEVICE void gs_store4(int type, char *at, int whole, int inside, const float v[4]) {
+  if (whole && inside >= 4) {
+    if (type == GS_E_F32) {
+      const unsigned raw[4] = {gs_bits(v[0]), gs_bits(v[1]), gs_bits(v[2]), gs_bits(v[3])};
+      gs_store_b128(at, raw);
+    } else {
+      const unsigned raw[2] = {gs_narrow2(type, v[0], v[1]), gs_narrow2(type, v[2], v[3])};
+      gs_store_b64(at, raw);
+    }
+    return;
+  }
+#pragma unroll
+  for (int e = 0; e < 4; ++e)
+    if (e < inside) gs_store1(type, at + e * gs_bytes(type), v[e]);
 }
 
 /* GELU in its tanh form, 0.5 x (1 + tanh(u)), is x / (1 + exp(-2u)): no cancellation, any x, NaN stays. */

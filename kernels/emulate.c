@@ -37,8 +37,9 @@ typedef struct {
   bool done;
   const meeting_t *at; /* waits there until its generation is no longer this one; NULL: runs */
   unsigned generation;
-  unsigned meetings; /* warp-wide meetings so far */
-  bool arrived;      /* at the cluster's barrier, and has not waited there yet */
+  unsigned meetings;       /* warp-wide meetings so far */
+  const unsigned *landing; /* waits there while it is not zero */
+  bool arrived;            /* at the cluster's barrier, and has not waited there yet */
   unsigned arrived_generation;
   int group, copies; /* of background copies: the open group; how many have not landed */
   copy_t copy[COPIES_MAX];
@@ -142,6 +143,7 @@ static void start(unsigned index) {
   fiber->at = NULL;
   fiber->meetings = 0;
   fiber->arrived = false;
+  fiber->landing = NULL;
   fiber->group = fiber->copies = 0;
 }
 
@@ -154,6 +156,7 @@ static bool run_warp(unsigned first) {
       unsigned index = first + (run.how->backward ? LANES - 1 - i : i);
       fiber_t *fiber = &run.fibers[index];
       if (fiber->done || (fiber->at && fiber->at->generation == fiber->generation)) continue;
+      if (fiber->landing && *fiber->landing) continue;
       run.rank = index / run.threads;
       gs_emulated_thread = (gs_index_t){index % run.threads, 0, 0};
       gs_emulated_block.y = gs_emulated_block.y / run.cluster * run.cluster + run.rank;
@@ -288,6 +291,13 @@ void gs_sync_warp(void) {
   meet(warp());
 }
 
+unsigned gs_swap_neighbours(unsigned v) {
+  unsigned lane = gs_emulated_thread.x % LANES, board = self()->meetings++ % 2;
+  warp()->board[board][lane].address = v;
+  meet(warp());
+  return warp()->board[board][lane ^ 1].address;
+}
+
 unsigned gs_count_up(unsigned *counter) {
   unsigned old = 0;
   gs_emulated_load(counter, &old, 4);
@@ -310,10 +320,6 @@ void gs_cluster_arrive(void) {
   fiber->arrived_generation = arrive(&run.together);
 }
 
-void gs_cluster_begin(void) {
-  gs_cluster_arrive();
-}
-
 void gs_cluster_wait(void) {
   fiber_t *fiber = self();
   if (!fiber->arrived) fault("a wait at the cluster's barrier without an arrival");
@@ -321,20 +327,41 @@ void gs_cluster_wait(void) {
   wait_for(&run.together, fiber->arrived_generation);
 }
 
-static void remote_store(unsigned to, unsigned rank, const float *v, unsigned bytes) {
-  bool done = true;
-  for (unsigned i = 0; i < run.threads && rank < run.cluster; ++i)
-    done &= run.fibers[rank * run.threads + i].done;
-  if (run.together.generation == 0) fault("a store into a block that may not have begun");
-  if (done) fault("a store into a block that has ended");
+/* Its first word counts the bytes that have still to come; the second tells that it is open. */
+static unsigned *landing_of(unsigned rank, unsigned landing) {
+  return shared_of(rank, landing, 8);
+}
+enum { OPEN = 0x10ad };
+
+void gs_landing_open(unsigned landing, unsigned bytes, int mine) {
+  if (!mine) return;
+  unsigned *at = landing_of(run.rank, landing);
+  if (at[1] == OPEN) fault("a landing that is opened twice");
+  at[0] = bytes;
+  at[1] = OPEN;
+}
+
+void gs_landing_wait(unsigned landing) {
+  fiber_t *fiber = self();
+  fiber->landing = landing_of(run.rank, landing);
+  if (fiber->landing[1] != OPEN) fault("a wait at a landing that is not open");
+  while (*fiber->landing) yield();
+  fiber->landing = NULL;
+}
+
+static void send(unsigned to, unsigned landing, unsigned rank, const float *v, unsigned bytes) {
+  unsigned *at = landing_of(rank, landing);
+  if (run.together.generation == 0) fault("sending to a block that may not have begun");
+  if (at[1] != OPEN || at[0] < bytes) fault("sending more than is waited for");
+  at[0] -= bytes;
   memcpy(shared_of(rank, to, bytes), v, bytes);
 }
 
-void gs_remote_store_f32x2(unsigned to, unsigned rank, const float v[2]) {
-  remote_store(to, rank, v, 8);
+void gs_send_f32x2(unsigned to, unsigned landing, unsigned rank, const float v[2]) {
+  send(to, landing, rank, v, 8);
 }
-void gs_remote_store_f32x4(unsigned to, unsigned rank, const float v[4]) {
-  remote_store(to, rank, v, 16);
+void gs_send_f32x4(unsigned to, unsigned landing, unsigned rank, const float v[4]) {
+  send(to, landing, rank, v, 16);
 }
 
 /* --- tensor cores --- */

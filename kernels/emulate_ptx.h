@@ -36,17 +36,19 @@ void gs_mma_f16(float acc[4], const unsigned rows[4], const unsigned columns[2])
 void gs_mma_bf16(float acc[4], const unsigned rows[4], const unsigned columns[2]);
 void gs_sync(void);
 int gs_sync_or(int flag);
+unsigned gs_swap_neighbours(unsigned v);
 void gs_sync_warp(void);
 unsigned gs_count_up(unsigned *counter);
 
 #define GS_CLUSTERS 1
 unsigned gs_cluster_rank(void);
 unsigned gs_cluster_y(void);
-void gs_cluster_begin(void);
 void gs_cluster_arrive(void);
 void gs_cluster_wait(void);
-void gs_remote_store_f32x2(unsigned to, unsigned rank, const float v[2]);
-void gs_remote_store_f32x4(unsigned to, unsigned rank, const float v[4]);
+void gs_landing_open(unsigned landing, unsigned bytes, int mine);
+void gs_landing_wait(unsigned landing);
+void gs_send_f32x2(unsigned to, unsigned landing, unsigned rank, const float v[2]);
+void gs_send_f32x4(unsigned to, unsigned landing, unsigned rank, const float v[4]);
 
 GS_DEVICE void gs_copy16(unsigned to, const void *from) {
   gs_copy_part(to, from, 16);

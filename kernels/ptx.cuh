@@ -233,6 +233,11 @@ GS_DEVICE void gs_sync_warp(void) {
   __syncwarp();
 }
 
+/* What the lane with the other lowest bit has. */
+GS_DEVICE unsigned gs_swap_neighbours(unsigned v) {
+  return __shfl_xor_sync(0xffffffffu, v, 1);
+}
+
 /* Counter++ that orders: what this thread has seen written, others' stores before a gs_sync too, is seen by
  * whoever reads a later count. */
 GS_DEVICE unsigned gs_count_up(unsigned *counter) {
@@ -268,24 +273,52 @@ GS_DEVICE unsigned gs_remote(unsigned to, unsigned rank) {
   return v;
 }
 
-GS_DEVICE void gs_remote_store_f32x2(unsigned to, unsigned rank, const float v[2]) {
-  asm volatile("st.shared::cluster.v2.f32 [%0], {%1, %2};" ::"r"(gs_remote(to, rank)), "f"(v[0]), "f"(v[1])
+/* A landing is 8 bytes of shared memory that count the bytes still to come from the blocks of the cluster. One
+ * thread opens it, before it arrives at the cluster's barrier; others send after they have waited there. What
+ * was sent is there once gs_landing_wait returns: no fence, and no barrier of the whole cluster, is needed. */
+/* mine: this thread opens it. (No branch: behind one that threads take apart, ptxas keeps no loop counter and no
+ * address in uniform registers, which makes the main loop half as long again.) */
+GS_DEVICE void gs_landing_open(unsigned landing, unsigned bytes, int mine) {
+  asm volatile("{\n\t"
+               ".reg .pred mine;\n\t"
+               "setp.ne.s32 mine, %2, 0;\n\t"
+               "@mine mbarrier.init.shared::cta.b64 [%0], 1;\n\t"
+               "@mine fence.mbarrier_init.release.cluster;\n\t"
+               "@mine mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;\n\t"
+               "}" ::"r"(landing),
+               "r"(bytes), "r"(mine)
                : "memory");
 }
 
-GS_DEVICE void gs_remote_store_f32x4(unsigned to, unsigned rank, const float v[4]) {
-  asm volatile("st.shared::cluster.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(gs_remote(to, rank)), "f"(v[0]),
-               "f"(v[1]), "f"(v[2]), "f"(v[3])
+GS_DEVICE void gs_landing_wait(unsigned landing) {
+  asm volatile("{\n\t"
+               ".reg .pred landed;\n"
+               "again:\n\t"
+               "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 landed, [%0], 0;\n\t"
+               "@!landed bra again;\n\t"
+               "}" ::"r"(landing)
                : "memory");
 }
 
-/* All threads of the cluster arrive, then wait; what they stored between two waits is seen after the second.
- */
-GS_DEVICE void gs_cluster_begin(void) { /* arrives, with nothing to show yet */
-  asm volatile("barrier.cluster.arrive.relaxed.aligned;");
+GS_DEVICE void gs_send_f32x2(unsigned to, unsigned landing, unsigned rank, const float v[2]) {
+  asm volatile(
+      "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v2.f32 [%0], {%2, %3}, [%1];" ::"r"(
+          gs_remote(to, rank)),
+      "r"(gs_remote(landing, rank)), "f"(v[0]), "f"(v[1])
+      : "memory");
 }
+
+GS_DEVICE void gs_send_f32x4(unsigned to, unsigned landing, unsigned rank, const float v[4]) {
+  asm volatile(
+      "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.f32 [%0], {%2, %3, %4, %5}, [%1];" ::"r"(
+          gs_remote(to, rank)),
+      "r"(gs_remote(landing, rank)), "f"(v[0]), "f"(v[1]), "f"(v[2]), "f"(v[3])
+      : "memory");
+}
+
+/* All threads of the cluster arrive, then wait: everyone has begun, and opened its landing. */
 GS_DEVICE void gs_cluster_arrive(void) {
-  asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
+  asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
 }
 GS_DEVICE void gs_cluster_wait(void) {
   asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");

@@ -163,6 +163,7 @@ bool gs_kernel_parse(const char *id, gs_kernel_t *k) {
 /* --- calls --- */
 #define SIZE_LIMIT (1 << 30) /* of m, n, k: tile origins stay within an int */
 #define TILE_LIMIT (1 << 21) /* of tiles, and of k-tiles times splits: what gs_quotient divides exactly */
+#define LD_LIMIT   (1 << 23) /* of lda and ldb: a tile's offsets in bytes stay within 32 bits */
 #define GRID_LIMIT 65535     /* of blocks along y and z */
 
 static int64_t tiles_m(const gs_kernel_t *k, const gs_gemm_t *g) {
@@ -175,8 +176,9 @@ static int64_t tile_count(const gs_kernel_t *k, const gs_gemm_t *g) {
   return tiles_m(k, g) * tiles_n(k, g);
 }
 
+/* The parts of a split lie along y, with the tiles of n (direct) or m. */
 static bool fits_grid(const gs_kernel_t *k, const gs_gemm_t *g) {
-  if (k->family != GS_FAMILY_DIRECT) return tile_count(k, g) < TILE_LIMIT;
+  if (k->family != GS_FAMILY_DIRECT) return tile_count(k, g) < TILE_LIMIT && tiles_m(k, g) <= GRID_LIMIT;
   return tiles_n(k, g) * GS_DIRECT_SPLITS <= GRID_LIMIT && g->k / k->bk * GS_DIRECT_SPLITS < TILE_LIMIT;
 }
 
@@ -214,7 +216,7 @@ gs_reason_t gs_kernel_supports(const gs_kernel_t *k, const gs_gemm_t *g) {
   if (g->d_type == GS_TYPE_F32 && g->k > GS_F32_DEPTH) return GS_REASON_KERNEL;
   if (g->m > SIZE_LIMIT || g->n > SIZE_LIMIT || g->k > SIZE_LIMIT || g->batch > GRID_LIMIT)
     return GS_REASON_RANGE;
-  if (g->lda > INT_MAX || g->ldb > INT_MAX || g->ldc > INT_MAX || g->ldd > INT_MAX) return GS_REASON_RANGE;
+  if (g->lda > LD_LIMIT || g->ldb > LD_LIMIT || g->ldc > INT_MAX || g->ldd > INT_MAX) return GS_REASON_RANGE;
   if (!fits_grid(k, g)) return GS_REASON_RANGE;
   return aligned(k, g) ? GS_REASON_SERVED : GS_REASON_ALIGNMENT;
 }
@@ -223,26 +225,34 @@ int gs_kernel_split_max(const gs_kernel_t *k, int sm) {
   return k->family == GS_FAMILY_MMA ? GS_SPLIT_MAX : sm >= 90 ? GS_DIRECT_SPLITS : 1;
 }
 
-gs_launch_t gs_kernel_launch(const gs_kernel_t *k, const gs_gemm_t *g, int split_k) {
-  gs_launch_t launch = {.grid = {(unsigned)tile_count(k, g), (unsigned)split_k, (unsigned)g->batch},
-                        .block = k->warps * 32u};
+static bool in_cluster(const gs_kernel_t *k, int split_k, int sm) {
+  if (split_k == 1 || split_k > GS_CLUSTER_MAX || sm < 90) return false;
+  return k->family == GS_FAMILY_DIRECT || GS_MMA_CLUSTERS(k->bm, k->bn, k->bk, k->stages);
+}
+
+gs_launch_t gs_kernel_launch(const gs_kernel_t *k, const gs_gemm_t *g, int split_k, int sm) {
+  gs_launch_t launch = {.block = k->warps * 32u,
+                        .cluster = in_cluster(k, split_k, sm) ? (unsigned)split_k : 1};
+  unsigned across = (unsigned)tiles_n(k, g), along = (unsigned)tiles_m(k, g);
   if (k->family == GS_FAMILY_DIRECT) {
-    launch.grid[0] = (unsigned)tiles_m(k, g);
-    launch.grid[1] *= (unsigned)tiles_n(k, g);
-    launch.cluster = (unsigned)split_k;
+    across = (unsigned)tiles_m(k, g), along = (unsigned)tiles_n(k, g);
     launch.smem = (unsigned)GS_DIRECT_SLICES(k->bm, k->bn, k->warps);
     if (split_k > 1) launch.smem += (unsigned)GS_DIRECT_SUMS(k->bm, k->bn);
   } else {
     launch.smem = (unsigned)GS_MMA_SMEM(k->bm, k->bn, k->bk, k->stages);
+    if (launch.cluster > 1) launch.smem += (unsigned)GS_MMA_SUMS(k->bm, k->bn);
   }
+  launch.grid[0] = across;
+  launch.grid[1] = along * (unsigned)split_k;
+  launch.grid[2] = (unsigned)g->batch;
   return launch;
 }
 
-size_t gs_kernel_workspace(const gs_kernel_t *k, const gs_gemm_t *g, int split_k) {
+size_t gs_kernel_workspace(const gs_kernel_t *k, const gs_gemm_t *g, int split_k, int sm) {
   int64_t all = tile_count(k, g) * g->batch;
-  if (split_k == 1) return 0;
-  if (k->family == GS_FAMILY_DIRECT) return split_k <= GS_DIRECT_SPLITS ? 0 : SIZE_MAX;
-  if (all > GS_SPLIT_COUNTERS || split_k > GS_SPLIT_MAX) return SIZE_MAX;
+  if (tiles_m(k, g) * split_k > GRID_LIMIT && split_k > 1) return SIZE_MAX;
+  if (split_k == 1 || in_cluster(k, split_k, sm)) return 0;
+  if (k->family == GS_FAMILY_DIRECT || all > GS_SPLIT_COUNTERS || split_k > GS_SPLIT_MAX) return SIZE_MAX;
   if ((g->k + k->bk - 1) / k->bk * split_k >= TILE_LIMIT) return SIZE_MAX;
   return GS_SPLIT_COUNTERS * sizeof(unsigned) +
          (size_t)all * (size_t)split_k * (size_t)k->bm * (size_t)k->bn * sizeof(float);
@@ -263,4 +273,5 @@ void gs_kernel_params(const gs_gemm_t *g, int split_k, int raster, gs_params_t *
   p->split_k = split_k;
   p->raster = raster;
   p->epilogue = g->epilogue;
+  p->special = g->batch > 1 || split_k > 1 || raster > 1 || p->alpha_ptr || p->alpha == 0;
 }

@@ -84,6 +84,18 @@ static CUlibrary *library_of(int index) {
                                     : gs_shipped_image_count() + index - shipped];
 }
 
+/* Blocks that want more than 48 KB have to be announced: with the parts of k as a cluster, where they can be. */
+static CUresult allow_smem(const gs_kernel_t *k, CUkernel kernel, CUdevice device) {
+  const gs_gemm_t any = {.m = 1, .n = 1, .k = 1, .batch = 1};
+  int major = 0;
+  CUresult result =
+      gs_driver.cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device);
+  int smem = (int)gs_kernel_launch(k, &any, gs_kernel_split_max(k, 10 * major) > 1 ? 2 : 1, 10 * major).smem;
+  if (result != CUDA_SUCCESS || smem <= 48 << 10) return result;
+  return gs_driver.cuKernelSetAttribute(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, smem, kernel,
+                                        device);
+}
+
 static CUresult load(int index, CUdevice device, CUkernel *kernel) {
   size_t size;
   char id[GS_KERNEL_ID_MAX];
@@ -95,13 +107,7 @@ static CUresult load(int index, CUdevice device, CUkernel *kernel) {
     result =
         gs_driver.cuLibraryLoadData(library, gs_kernel_image(index, &size), NULL, NULL, 0, NULL, NULL, 0);
   if (result == CUDA_SUCCESS) result = gs_driver.cuLibraryGetKernel(kernel, *library, id);
-  if (result == CUDA_SUCCESS) {
-    gs_gemm_t any = {.m = 1, .n = 1, .k = 1, .batch = 1};
-    unsigned smem = gs_kernel_launch(&wanted, &any, 1).smem;
-    if (smem > 48 << 10)
-      result = gs_driver.cuKernelSetAttribute(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, (int)smem,
-                                              *kernel, device);
-  }
+  if (result == CUDA_SUCCESS) result = allow_smem(&wanted, *kernel, device);
   CUfunction function;
   if (result == CUDA_SUCCESS) result = gs_driver.cuKernelGetFunction(&function, *kernel); /* loads it now */
   if (result != CUDA_SUCCESS)

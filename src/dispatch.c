@@ -82,6 +82,7 @@ static bool add_table(const gs_device_t *device) {
   if (!loaded->rows) return gs_table_free(choice.table), false;
   for (int i = 0; i < rows; i++) {
     const gs_row_t *row = gs_table_row(choice.table, i);
+    loaded->rows[i].sm = device->sm;
     loaded->rows[i].skipped = !selected(row);
   }
   loaded->table = choice.table;

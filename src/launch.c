@@ -139,13 +139,13 @@ static gs_reason_t launch_kernel(const gs_call_t *call, const gs_row_t *row, gs_
   const gs_gemm_t *g = &call->gemm;
   CUkernel kernel = gs_device_kernel(row->index, place->device);
   if (!kernel) return GS_REASON_LOAD_FAILED;
-  size_t bytes = gs_kernel_workspace(&row->kernel, g, row->split_k);
+  size_t bytes = gs_kernel_workspace(&row->kernel, g, row->split_k, state->sm);
   if (bytes) {
     gs_reason_t reason = gs_workspace(place->context, call->stream, bytes, &p->workspace);
     if (reason != GS_REASON_SERVED) return reason;
   }
   gs_kernel_params(g, row->split_k, row->raster, p);
-  gs_launch_t to = gs_kernel_launch(&row->kernel, g, row->split_k);
+  gs_launch_t to = gs_kernel_launch(&row->kernel, g, row->split_k, state->sm);
   CUresult result = launch(kernel, &to, call->stream, p);
   if (result == CUDA_SUCCESS) return GS_REASON_SERVED;
   /* A broken capture is the program's affair, and cuBLAS will meet it too: no fault of the row. */

@@ -10,6 +10,7 @@
 
 /* What is known of a table's row beside its text. */
 typedef struct {
+  int sm;                  /* architecture of the GPUs that it serves on */
   bool skipped;            /* by GEMMSHIM_ONLY or GEMMSHIM_SKIP */
   _Atomic uint8_t retired; /* why (gs_reason_t); 0: it is not */
 } gs_row_state_t;

@@ -151,9 +151,10 @@ static bool launch_kernel(gs_bench_t *bench, gs_contender_t *contender, const gs
   gs_kernel_t kernel = gs_kernel_at(contender->index);
   CUkernel handle = gs_device_kernel(contender->index, bench->gpu->device.handle);
   if (!handle) return false;
-  gs_params_t p =
-      gs_gpu_params(&bench->gemm, o, contender->split_k, contender->raster, bench->workspace, false);
-  gs_launch_t launch = gs_kernel_launch(&kernel, &bench->gemm, contender->split_k);
+  bool works = gs_kernel_workspace(&kernel, &bench->gemm, contender->split_k, bench->gpu->device.sm) != 0;
+  gs_params_t p = gs_gpu_params(&bench->gemm, o, contender->split_k, contender->raster,
+                                works ? bench->workspace : 0, false);
+  gs_launch_t launch = gs_kernel_launch(&kernel, &bench->gemm, contender->split_k, bench->gpu->device.sm);
   gs_gpu_launch(bench->gpu, handle, &launch, (void *[]){&p});
   return gs_gpu_ok(bench->gpu);
 }
@@ -182,8 +183,8 @@ static bool enqueue(void *self, int copy) {
  * recorded before would use the old one: it has its full size at once. */
 static bool has_workspace(gs_bench_t *bench, const gs_contender_t *contender) {
   gs_kernel_t kernel = gs_kernel_at(contender->index);
-  if (contender->split_k == 1) return true;
-  if (gs_kernel_workspace(&kernel, &bench->gemm, contender->split_k) > GS_BENCH_WORKSPACE) return false;
+  size_t bytes = gs_kernel_workspace(&kernel, &bench->gemm, contender->split_k, bench->gpu->device.sm);
+  if (bytes == 0 || bytes > GS_BENCH_WORKSPACE) return bytes == 0;
   if (bench->workspace) return true;
   bench->workspace = gs_gpu_alloc(bench->gpu, GS_BENCH_WORKSPACE);
   gs_gpu_fill(bench->gpu, bench->workspace, 0, GS_BENCH_WORKSPACE);

@@ -190,7 +190,7 @@ static int list(const gs_pool_t *pool, const gs_gpu_t *gpu, const gs_command_t *
   for (int i = 0; i < pool->count; i++) {
     char id[GS_KERNEL_ID_MAX];
     gs_kernel_t kernel = gs_kernel_at(pool->indices[i]);
-    gs_launch_t launch = gs_kernel_launch(&kernel, &one, 1);
+    gs_launch_t launch = gs_kernel_launch(&kernel, &one, 1, 0);
     gs_kernel_format(id, sizeof id, &kernel);
     if (command->pattern && fnmatch(command->pattern, id, 0)) continue;
     CUkernel handle = gpu ? gs_device_kernel(pool->indices[i], gpu->device.handle) : NULL;

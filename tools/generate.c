@@ -16,7 +16,12 @@
   X(mma, "kernels/mma.cu")                                                                                   \
   X(direct, "kernels/direct.cu")                                                                             \
   X(gemm_mma, "kernels/gemm_mma.cuh")                                                                        \
+  X(mma_tile, "kernels/mma_tile.cuh")                                                                        \
+  X(mma_loader, "kernels/mma_loader.cuh")                                                                    \
+  X(mma_finish, "kernels/mma_finish.cuh")                                                                    \
   X(gemm_direct, "kernels/gemm_direct.cuh")                                                                  \
+  X(direct_tile, "kernels/direct_tile.cuh")                                                                  \
+  X(direct_finish, "kernels/direct_finish.cuh")                                                              \
   X(common, "kernels/common.cuh")                                                                            \
   X(ptx, "kernels/ptx.cuh")                                                                                  \
   X(tiles, "kernels/tiles.h")                                                                                \
@@ -138,7 +143,7 @@ static int accumulators(const gs_kernel_t *k) {
 
 static gs_status_t judge_before(const gs_kernel_t *k, const struct arch *arch, gs_cubin_t *cubin) {
   const gs_gemm_t one = {.m = 1, .n = 1, .k = 1, .batch = 1};
-  cubin->smem = gs_kernel_launch(k, &one, gs_kernel_split_max(k, arch->sm) > 1 ? 2 : 1).smem;
+  cubin->smem = gs_kernel_launch(k, &one, gs_kernel_split_max(k, arch->sm) > 1 ? 2 : 1, arch->sm).smem;
   if (cubin->smem > arch->smem)
     return gs_cubin_refuse(
         cubin, GS_UNSUPPORTED,

@@ -185,14 +185,13 @@ gs_gpu_needs_t gs_gpu_needs(const gs_gpu_t *gpu, CUkernel kernel, const gs_launc
 
 gs_params_t gs_gpu_params(const gs_gemm_t *g, const gs_operands_t *o, int split_k, int raster,
                           CUdeviceptr workspace, bool device_scalars) {
-  gs_params_t p = {0};
-  gs_kernel_params(g, split_k, raster, &p);
-  p.a = o->a, p.b = o->b, p.c = o->c, p.d = o->d, p.bias = o->bias;
-  p.workspace = split_k > 1 ? gs_gpu_pointer(workspace) : NULL;
+  gs_params_t p = {.a = o->a, .b = o->b, .c = o->c, .d = o->d, .bias = o->bias};
+  p.workspace = workspace ? gs_gpu_pointer(workspace) : NULL;
   if (device_scalars)
     p.alpha_ptr = o->alpha, p.beta_ptr = o->beta;
   else
     p.alpha = *(const float *)o->alpha, p.beta = *(const float *)o->beta;
+  gs_kernel_params(g, split_k, raster, &p);
   return p;
 }
 

@@ -97,7 +97,7 @@ static double library_error(gs_checker_t *checker, const gs_trial_t *trial) {
 /* Room for the partial sums, poisoned, its counters zero, poison behind it. */
 static size_t set_workspace(gs_checker_t *checker, const gs_kernel_t *kernel, const gs_trial_t *trial) {
   gs_gpu_t *gpu = &checker->gpu;
-  size_t needed = gs_kernel_workspace(kernel, &trial->gemm, trial->from->split_k);
+  size_t needed = gs_kernel_workspace(kernel, &trial->gemm, trial->from->split_k, gpu->device.sm);
   if (needed == 0 || needed == SIZE_MAX) return needed;
   grow(gpu, &checker->workspace, &checker->workspace_bytes, needed + GS_TRIAL_MARGIN);
   gs_gpu_fill(gpu, checker->workspace, GS_POISON_BYTE, needed + GS_TRIAL_MARGIN);
@@ -124,9 +124,10 @@ static void launch(gs_checker_t *checker, int index, const gs_trial_t *trial, un
   gs_kernel_t kernel = gs_kernel_at(index);
   CUkernel handle = gs_device_kernel(index, gpu->device.handle);
   gs_operands_t o = gs_trial_operands(trial, gs_gpu_pointer(checker->arena));
-  gs_params_t p =
-      gs_gpu_params(&trial->gemm, &o, from->split_k, from->raster, checker->workspace, from->device_scalars);
-  gs_launch_t how = gs_kernel_launch(&kernel, &trial->gemm, from->split_k);
+  bool works = gs_kernel_workspace(&kernel, &trial->gemm, from->split_k, gpu->device.sm) != 0;
+  gs_params_t p = gs_gpu_params(&trial->gemm, &o, from->split_k, from->raster, works ? checker->workspace : 0,
+                                from->device_scalars);
+  gs_launch_t how = gs_kernel_launch(&kernel, &trial->gemm, from->split_k, gpu->device.sm);
   if (!handle) gs_gpu_note(gpu, CUDA_ERROR_NO_BINARY_FOR_GPU, "loading the kernel");
   gs_gpu_write(gpu, checker->arena + trial->d_region, trial->image + trial->d_region, trial->d_region_bytes);
   gs_gpu_launch(gpu, handle, &how, (void *[]){&p});

@@ -4,7 +4,7 @@
 SUITE(bisect);
 
 #define ON_SIM  "LD_LIBRARY_PATH=$SIM GEMMSHIM_LOG=2 "
-#define NARROW  "mma_f16_f16_nn_64x32x64_s4_w4" /* the kernel of one row of sim.table */
+#define NARROW  "mma_f16_f16_nn_64x32x64_s6_w4" /* the kernel of one row of sim.table */
 #define BATCHED "mma_f16_f16_nn_32x32x64_s4_w4"
 
 /* A check that fails where the demo was served by every one of these kernels. */

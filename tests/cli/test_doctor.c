@@ -251,7 +251,7 @@ Test(doctor, each_cause_of_a_forwarded_call_is_told) {
   STATUS(
       sh("(grep -v '^[TN]' $TABLE; printf 'T\\tN\\t64\\t64\\tf16\\tf16\\t32f\\tdefault\\tsingle\\t1\\t32\\t"
          "mma_f16_f16_tn_64x64x64_s4_w4\\t1\\t1\\t8\\t10\\t0\\t0\\n'; printf 'T\\tN\\t128\\t128\\tf16\\tf16"
-         "\\t32f\\tdefault\\tsingle\\t1\\t32\\tmma_f16_f16_tn_64x64x64_s4_w4\\t2\\t1\\t8\\t10\\t0\\t0\\n') > "
+         "\\t32f\\tdefault\\tsingle\\t1\\t32\\tmma_f16_f16_tn_64x64x64_s4_w4\\t9\\t1\\t8\\t10\\t0\\t0\\n') > "
          "own.table"),
       0);
   for (size_t i = 0; i < sizeof causes / sizeof causes[0]; i++) {

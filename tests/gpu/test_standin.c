@@ -72,7 +72,7 @@ Test(gpu, verify_says_what_is_missing) {
 Test(gpu, kernels_that_are_not_shipped_are_listed_too) {
   need_nvrtc();
   result_t r =
-      sh(OWN_CACHE ON_SIM "$G kernels --json mma_f16_f16_tn_48x64x32_s3_w2 'mma_f16_f16_tn_64x64x64*'");
+      sh(OWN_CACHE ON_SIM "$G kernels --json mma_f16_f16_tn_48x64x32_s3_w2 'mma_f16_f16_tn_64x64x64_s4*'");
   STATUS(r, 0);
   cJSON *root = json(r.out);
   cr_assert_eq(cJSON_GetArraySize(json_at(root, "kernels")), 2);
@@ -207,7 +207,7 @@ Test(gpu, verify_takes_kernels_that_are_not_shipped) {
   need_nvrtc();
   result_t r =
       sh(OWN_CACHE ON_SIM "$G verify --sizes small --quick mma_f16_f16_tn_48x64x32_s3_w2 direct_16x16_u3_w2 "
-                          "'mma_f16_f16_tn_64x64x64_s*' --cublas none");
+                          "'mma_f16_f16_tn_64x64x64_s4*' --cublas none");
   STATUS(r, 0);
   HAS(r.out, "ok   mma_f16_f16_tn_48x64x32_s3_w2 ");
   HAS(r.out, "ok   mma_f16_f16_tn_64x64x64_s4_w4 ");
@@ -243,7 +243,7 @@ Test(gpu, tune_measures_the_kernels_it_is_told_to) {
   HAS(r.out, "us  cublasGemmEx\n");
   LACKS(r.out, "bf16");
   LACKS(r.out, "64x64x64");
-  r = sh(OWN_CACHE ON_SIM TINY "--all --json --kernels 'mma_f16_f16_tn_64x64x64*,direct_16x16_u3_w2'");
+  r = sh(OWN_CACHE ON_SIM TINY "--all --json --kernels 'mma_f16_f16_tn_64x64x64_s4*,direct_16x16_u3_w2'");
   STATUS(r, 0);
   cJSON *root = json(r.out);
   cr_assert_eq(number_at(root, "products.0.candidates"), 2);
@@ -293,7 +293,7 @@ Test(gpu, a_kernel_that_is_not_shipped_wins_and_serves) {
 
 Test(gpu, tune_searches_the_space) {
   need_nvrtc();
-  result_t r = sh(OWN_CACHE ON_SIM TINY "--search=4 --all --kernels 'mma_f16_f16_tn_64x64x64*' | tee out");
+  result_t r = sh(OWN_CACHE ON_SIM TINY "--search=4 --all --kernels 'mma_f16_f16_tn_64x64x64_s4*' | tee out");
   STATUS(r, 0);
   HAS(r.out, " 0 refused by the compiler or for what it made");
   STATUS(sh("test $(grep -c 'us  mma.*_tn_\\|us  direct_f16_f16_tn_' out) = 5"), 0);

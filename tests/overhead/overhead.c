@@ -185,7 +185,7 @@ static product_t served_product(const gs_table_t *table, CUdevice device) {
     CUkernel kernel = gs_device_kernel(row->index, device);
     must(!kernel, "loading the row's kernel");
     p.kernel = (CUfunction)kernel;
-    p.grid = gs_kernel_launch(&row->kernel, &p.gemm, 1);
+    p.grid = gs_kernel_launch(&row->kernel, &p.gemm, 1, 0);
     p.params = (gs_params_t){.a = p.a, .b = p.b, .c = p.c, .d = p.c, .alpha = 1};
     gs_kernel_params(&p.gemm, 1, row->raster, &p.params);
     return p;

@@ -14,7 +14,8 @@ static char folder[128], table[256], split[256];
 static void setup(void) {
   folder_make(folder);
   file_write(folder, "sim.table", TABLE_HEADER(SIM_GPU_NAME, "13.1.0") ROW("1"), table);
-  file_write(folder, "split.table", TABLE_HEADER(SIM_GPU_NAME, "13.1.0") ROW("2"), split);
+  file_write(folder, "split.table", TABLE_HEADER(SIM_GPU_NAME, "13.1.0") ROW("9"),
+             split); /* more parts than a cluster has: by a workspace */
 }
 
 static void teardown(void) {

@@ -15,17 +15,19 @@
 
 #define PLUGIN(version) BUILD "/tests/preload/plugin-" version ".so:plugin_run:"
 
-#define SPLIT_ROW                                                                                            \
+/* 9 parts are more than a cluster has: they meet in a workspace. */
+#define SPLIT_ROW(parts)                                                                                     \
   "T\tN\t128\t128\tf16\tf16\t32f\tdefault\tsingle\t1\t64\tmma_f16_f16_tn_64x64x64_s4_"                       \
-  "w4\t2\t1\t8\t10\t0\t0\n"
+  "w4\t" parts "\t1\t8\t10\t0\t0\n"
 
-static char folder[128], table[256], table12[256], split[256];
+static char folder[128], table[256], table12[256], split[256], cluster[256];
 
 static void setup(void) {
   folder_make(folder);
   file_write(folder, "sim.table", TABLE_HEADER(SIM_GPU_NAME, "13.1.0") ROW, table);
   file_write(folder, "sim12.table", TABLE_HEADER(SIM_GPU_NAME, "12.8.0") ROW, table12);
-  file_write(folder, "split.table", TABLE_HEADER(SIM_GPU_NAME, "13.1.0") SPLIT_ROW, split);
+  file_write(folder, "split.table", TABLE_HEADER(SIM_GPU_NAME, "13.1.0") SPLIT_ROW("9"), split);
+  file_write(folder, "cluster.table", TABLE_HEADER(SIM_GPU_NAME, "13.1.0") SPLIT_ROW("8"), cluster);
 }
 
 static void teardown(void) {
@@ -250,6 +252,11 @@ Test(process, S8_workspace_bound) {
   run_t r = RUN(WITH(.table = split, .environment = {"GEMMSHIM_VRAM_MB=0"}), "plain", "3");
   cr_expect_eq(run_count(&r, RUN_ANY, GS_REASON_WORKSPACE, RUN_ANY), 3);
   expect(&r, 3, 0);
+}
+
+Test(process, S8_a_cluster_needs_no_workspace) { /* and more shared memory than a block without */
+  run_t r = RUN(WITH(.table = cluster, .environment = {"GEMMSHIM_VRAM_MB=0"}), "plain", "3");
+  expect(&r, 3, 3);
 }
 
 Test(process, overhead_measures_what_it_says) {

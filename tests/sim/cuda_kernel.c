@@ -227,14 +227,14 @@ static gs_gemm_t gemm_of(const sim_launch_t *launch, const gs_params_t *p) {
 static CUresult check_launch(const struct CUkern_st *kernel, const sim_launch_t *launch,
                              const gs_params_t *p) {
   gs_gemm_t gemm = gemm_of(launch, p);
-  gs_launch_t want = gs_kernel_launch(&kernel->kernel, &gemm, p->split_k);
+  gs_launch_t want = gs_kernel_launch(&kernel->kernel, &gemm, p->split_k, SIM_SM);
   if (memcmp(want.grid, launch->grid, sizeof want.grid) || want.smem != launch->smem)
     return CUDA_ERROR_INVALID_VALUE;
   if ((want.cluster > 1 ? want.cluster : 0) != launch->cluster) return CUDA_ERROR_INVALID_CLUSTER_SIZE;
   if (want.block != launch->block[0] || launch->block[1] != 1 || launch->block[2] != 1)
     return CUDA_ERROR_INVALID_VALUE;
   if (p->split_k < 1 || p->raster < 1) return CUDA_ERROR_INVALID_VALUE;
-  if (gs_kernel_workspace(&kernel->kernel, &gemm, p->split_k) && !p->workspace)
+  if (!gs_kernel_workspace(&kernel->kernel, &gemm, p->split_k, SIM_SM) != !p->workspace)
     return CUDA_ERROR_INVALID_VALUE;
   return is_aligned(&kernel->kernel, p) ? CUDA_SUCCESS : CUDA_ERROR_MISALIGNED_ADDRESS;
 }
@@ -256,7 +256,7 @@ static CUresult launch_kernel(struct CUkern_st *kernel, const sim_launch_t *laun
     work.product.d_type = CUDA_R_64F;
   } else {
     gs_gemm_t gemm = gemm_of(launch, p);
-    work.workspace_bytes = gs_kernel_workspace(&k, &gemm, p->split_k);
+    work.workspace_bytes = gs_kernel_workspace(&k, &gemm, p->split_k, SIM_SM);
     if (work.workspace_bytes) work.counters = p->workspace;
   }
   return product_known(&work.product) ? sim_enqueue(stream, compute, &work, sizeof work)

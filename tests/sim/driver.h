@@ -15,6 +15,7 @@
 #include "record.h"
 
 #define SIM_DEVICES_MAX 8
+#define SIM_SM          90
 
 typedef struct {
   sim_work_t *work;

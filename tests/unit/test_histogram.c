@@ -58,7 +58,7 @@ static void *count_many(void *unused) {
     gs_gemm_t g = shape(1 + i % 7);
     int slot = gs_histogram_slot(&g);
     gs_histogram_count(slot, GS_REASON_SERVED);
-    gs_histogram_name(slot, "mma_f16_f16_tn_64x32x64_s4_w4");
+    gs_histogram_name(slot, "mma_f16_f16_tn_64x32x64_s6_w4");
   }
   return unused;
 }
@@ -74,7 +74,7 @@ Test(histogram, no_count_is_lost_between_threads) {
     total += gs_counts_sum(gs_histogram_at(i)->shard, GS_REASON_SERVED);
     used += gs_histogram_at(i)->hash != 0;
     if (gs_histogram_at(i)->hash)
-      cr_assert_str_eq(gs_histogram_at(i)->kernel, "mma_f16_f16_tn_64x32x64_s4_w4");
+      cr_assert_str_eq(gs_histogram_at(i)->kernel, "mma_f16_f16_tn_64x32x64_s6_w4");
   }
   cr_assert_eq(total, THREADS * EACH);
   cr_assert_eq(used, 7);

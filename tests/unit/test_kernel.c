@@ -197,14 +197,14 @@ Test(kernel, launch_covers_the_result) {
   gs_kernel_t k = kernel_of("mma_f16_f16_tn_64x32x64_s4_w4");
   gs_gemm_t g = plain_call();
   g.batch = 3;
-  gs_launch_t l = gs_kernel_launch(&k, &g, 5);
-  cr_assert(l.grid[0] == 2 * 2 && l.grid[1] == 5 && l.grid[2] == 3 && l.block == 128);
+  gs_launch_t l = gs_kernel_launch(&k, &g, 5, 80);
+  cr_assert(l.grid[0] == 2 && l.grid[1] == 2 * 5 && l.grid[2] == 3 && l.block == 128 && l.cluster == 1);
   cr_assert_eq(l.smem, 4u * (64 + 32) * 64 * 2);
-  cr_assert_eq(gs_kernel_workspace(&k, &g, 1), (size_t)0);
-  cr_assert_eq(gs_kernel_workspace(&k, &g, 5), (size_t)(GS_SPLIT_COUNTERS * 4 + 12 * 5 * 64 * 32 * 4));
-  cr_assert_eq(gs_kernel_workspace(&k, &g, GS_SPLIT_MAX + 1), SIZE_MAX);
+  cr_assert_eq(gs_kernel_workspace(&k, &g, 1, 80), (size_t)0);
+  cr_assert_eq(gs_kernel_workspace(&k, &g, 5, 80), (size_t)(GS_SPLIT_COUNTERS * 4 + 12 * 5 * 64 * 32 * 4));
+  cr_assert_eq(gs_kernel_workspace(&k, &g, GS_SPLIT_MAX + 1, 80), SIZE_MAX);
   g.batch = 2000;
-  cr_assert_eq(gs_kernel_workspace(&k, &g, 2), SIZE_MAX);
+  cr_assert_eq(gs_kernel_workspace(&k, &g, 2, 80), SIZE_MAX);
 }
 
 Test(kernel, clusters_split_k_without_a_workspace) {
@@ -212,12 +212,16 @@ Test(kernel, clusters_split_k_without_a_workspace) {
               mma = kernel_of("mma_f16_f16_tn_64x32x64_s4_w4");
   gs_gemm_t g = plain_call(); /* 100 x 60 */
   g.batch = 3;
-  gs_launch_t l = gs_kernel_launch(&k, &g, 5);
+  gs_launch_t l = gs_kernel_launch(&k, &g, 5, 90);
   cr_assert(l.grid[0] == 4 && l.grid[1] == 4 * 5 && l.grid[2] == 3 && l.block == 128 && l.cluster == 5);
   cr_assert_eq(l.smem, 4u * 32 * 16 * 4 + GS_DIRECT_SUMS(32, 16));
-  cr_assert_eq(gs_kernel_launch(&k, &g, 1).smem, 4u * 32 * 16 * 4);
-  cr_assert_eq(gs_kernel_workspace(&k, &g, 8), (size_t)0);
-  cr_assert_eq(gs_kernel_workspace(&k, &g, 9), SIZE_MAX);
+  cr_assert_eq(gs_kernel_launch(&k, &g, 1, 90).smem, 4u * 32 * 16 * 4);
+  cr_assert_eq(gs_kernel_workspace(&k, &g, 8, 90), (size_t)0);
+  cr_assert_eq(gs_kernel_workspace(&k, &g, 9, 90), SIZE_MAX);
+  cr_assert_eq(gs_kernel_workspace(&mma, &g, 8, 90), (size_t)0);
+  cr_assert_eq(gs_kernel_launch(&mma, &g, 8, 90).cluster, 8u);
+  cr_assert_gt(gs_kernel_workspace(&mma, &g, 9, 90), (size_t)0);
+  cr_assert_eq(gs_kernel_launch(&mma, &g, 9, 90).cluster, 1u);
   cr_assert(gs_kernel_split_max(&k, 80) == 1 && gs_kernel_split_max(&k, 89) == 1);
   cr_assert_eq(gs_kernel_split_max(&k, 90), GS_DIRECT_SPLITS);
   cr_assert_eq(gs_kernel_split_max(&mma, 80), GS_SPLIT_MAX);
@@ -231,7 +235,8 @@ Test(kernel, direct_kernels_need_no_more_shared_memory_than_every_block_has) {
   for (int i = 0; i < gs_shipped_count(); ++i) {
     gs_kernel_t k = gs_shipped_at(i);
     if (k.family == GS_FAMILY_DIRECT)
-      for (int s = 1; s <= GS_DIRECT_SPLITS; ++s) cr_assert_leq(gs_kernel_launch(&k, &g, s).smem, 48u << 10);
+      for (int s = 1; s <= GS_DIRECT_SPLITS; ++s)
+        cr_assert_leq(gs_kernel_launch(&k, &g, s, 90).smem, 48u << 10);
   }
 }
 

@@ -14,7 +14,7 @@
 #define ALGO "lt_66_t20_s36_r2_z1_c4_i0_h12"
 #define ALGO_ROW(compute, algo, raster)                                                                      \
   "T\tN\t4096\t4096\tf16\tf16\t" compute "\tdefault\tsingle\t20\t30\t" algo "\t3\t" raster "\t5\t6\t0\t0\n"
-#define ID "mma_f16_f16_tn_64x32x64_s4_w4"
+#define ID "mma_f16_f16_tn_64x32x64_s6_w4"
 
 static char said[4096];
 static int lines;

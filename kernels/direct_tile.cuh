@@ -1,0 +1,85 @@
+/* Family direct: what follows from the tile's constants, and where a block works. */
+#ifndef GS_DIRECT_TILE_CUH
+#define GS_DIRECT_TILE_CUH
+
+#include "common.cuh"
+
+enum {
+  GS_HM = GS_BM / 8,
+  GS_HN = GS_BN / 8,
+  GS_HR = GS_SWAP ? GS_HM : GS_HN, /* of the operand along the instruction's rows, two to a fragment */
+  GS_HC = GS_SWAP ? GS_HN : GS_HM,
+  GS_THREADS = GS_WARPS * 32,
+  /* Chunks that a warp takes in a row. Two share a line of 128 bytes where memory runs along k, which counts
+   * for weights that come from far away; one by one, fewer warps idle when k is short. */
+  GS_RUN = GS_SWAP ? 2 : 1,
+  GS_ROUND = GS_STAGES * GS_WARPS,       /* chunks between a stage's use and its next */
+  GS_RESULTS = GS_BM * GS_BN / 32,       /* a thread's */
+  GS_SPAN = GS_SWAP ? GS_HM : 2 * GS_HM, /* of these lie together in D */
+  GS_ITEM = GS_SPAN % 4 == 0 && GS_RESULTS / 4 >= GS_WARPS ? 4 : 2, /* are finished together */
+  GS_ITEMS = GS_RESULTS / GS_ITEM,
+  GS_SHARE = GS_ITEMS > GS_WARPS ? GS_ITEMS / GS_WARPS : 1, /* items that a thread finishes, at most */
+  GS_PLANE = 32 * GS_ITEM * 4,                              /* bytes of one item of all lanes */
+  GS_SLICES_BYTES = GS_WARPS > 1 ? GS_WARPS *GS_ITEMS *GS_PLANE : 0,
+};
+
+GS_ASSERT((GS_HM & (GS_HM - 1)) == 0 && GS_HM >= 2 && GS_HM <= 8, "m of the tile: 16, 32 or 64");
+GS_ASSERT((GS_HN & (GS_HN - 1)) == 0 && GS_HN <= 8 && GS_HR % 2 == 0, "n of the tile: 8 .. 64, 16 as rows");
+GS_ASSERT((GS_WARPS & (GS_WARPS - 1)) == 0 && GS_STAGES % GS_RUN == 0, "warps or stages");
+GS_ASSERT(GS_SLICES_BYTES == GS_DIRECT_SLICES(GS_BM, GS_BN, GS_WARPS), "the host asks for another size");
+GS_ASSERT(GS_LANDING + (GS_ITEMS + 7) * GS_PLANE <= GS_DIRECT_SUMS(GS_BM, GS_BN),
+          "the host asks for another size");
+
+GS_DEVICE int gs_lane_g(void) {
+  return threadIdx.x / 4 % 8;
+}
+GS_DEVICE int gs_lane_t(void) {
+  return threadIdx.x % 4;
+}
+
+typedef float gs_acc_t[GS_HR / 2][GS_HC][4];
+
+/* Where this block works. */
+typedef struct {
+  const char *a, *b; /* of its product */
+  int m, n;          /* first element of its tile */
+  int rank;          /* in its cluster */
+  int first;         /* its chunks of k: all but the last one whole, */
+  int whole;         /* this many; */
+  int ragged;        /* and, perhaps, one that is loaded element by element */
+  int plain;         /* there is nothing but alpha to see to at the end */
+} gs_spot_t;
+
+/* What most calls do without, kept apart: every instruction ahead of the first load counts. */
+GS_DEVICE void gs_find_special(const gs_params_t *p, gs_spot_t *spot) {
+#if GS_CLUSTERS
+  if (p->split_k > 1) {
+    const int chunks = spot->whole + spot->ragged;
+    spot->rank = gs_cluster_rank();
+    spot->n = gs_cluster_y() * GS_BN;
+    spot->first = gs_quotient(chunks * spot->rank, p->split_k);
+    int end = gs_quotient(chunks * (spot->rank + 1), p->split_k);
+    spot->ragged = spot->ragged && end == chunks;
+    spot->whole = end - spot->first - spot->ragged;
+  }
+#endif
+  spot->a += blockIdx.z * p->stride_a * 2;
+  spot->b += blockIdx.z * p->stride_b * 2;
+  if (gs_scalar(p->alpha_ptr, p->alpha) == 0.0f) spot->whole = spot->ragged = 0; /* A and B are not read */
+}
+
+GS_DEVICE gs_spot_t gs_find_spot(const gs_params_t *p, int transa, int transb) {
+  const int overruns = (!transa && p->m % GS_HM) || (transb && p->n % GS_HN);
+  const int ragged = p->k % 32 || overruns;
+  gs_spot_t spot = {0};
+  spot.a = (const char *)p->a;
+  spot.b = (const char *)p->b;
+  spot.m = blockIdx.x * GS_BM;
+  spot.n = blockIdx.y * GS_BN;
+  spot.whole = (int)((p->k + 31u) / 32) - ragged;
+  spot.ragged = ragged;
+  if (gs_rarely(p->special)) gs_find_special(p, &spot);
+  return spot;
+}
+
+#endif

@@ -1,0 +1,223 @@
+/* Family mma: from accumulators to D, by way of the other parts of k where it is split. */
+#ifndef GS_MMA_FINISH_CUH
+#define GS_MMA_FINISH_CUH
+
+#include "mma_tile.cuh"
+
+/* Whether a tile may be stored straight: all of it inside, nothing but alpha to see to, pairs aligned. */
+GS_DEVICE int gs_is_plain(const gs_params_t *p, const gs_spot_t *spot, int d_type) {
+  const unsigned bits =
+      (unsigned)(unsigned long long)p->d | ((unsigned)p->ldd | (unsigned)p->stride_d) * gs_bytes(d_type);
+  return (spot->m + GS_BM <= p->m) & (spot->n + GS_BN <= p->n) & (p->epilogue == GS_EPI_DEFAULT) &
+         (p->split_k == 1) & !p->beta_ptr & (p->beta == 0.0f) & (bits % 8 == 0);
+}
+
+/* Split-K by way of the workspace. Every block leaves its fp32 sums there; the last one to arrive at a tile
+ * adds them up in the order of the parts, so that the result does not depend on who came last. Nobody waits.
+ * Returns true for that last block. Layout: GS_SPLIT_COUNTERS counters, then [tile][part][BM * BN] sums. */
+GS_DEVICE int gs_gather_parts(const gs_params_t *p, const gs_spot_t *spot, gs_acc_t acc) {
+  const unsigned parts = p->split_k;
+  unsigned *counter = (unsigned *)p->workspace + spot->tile;
+  char *sums = (char *)p->workspace + GS_SPLIT_COUNTERS * 4 + threadIdx.x * 16 +
+               (unsigned long long)spot->tile * parts * (GS_BM * GS_BN * 4);
+  char *mine = sums + (unsigned long long)spot->part * (GS_BM * GS_BN * 4);
+#pragma unroll
+  for (int i = 0; i < GS_N16 * GS_M8; ++i) {
+    unsigned raw[4];
+#pragma unroll
+    for (int r = 0; r < 4; ++r) raw[r] = gs_bits(acc[i / GS_M8][i % GS_M8][r]);
+    gs_store_b128(mine + i * GS_THREADS * 16, raw);
+  }
+  gs_sync();
+  int last = threadIdx.x == 0 && gs_count_up(counter) == parts - 1;
+  if (!gs_sync_or(last)) return 0;
+  if (last) gs_store_b32(counter, 0);
+#pragma unroll
+  for (int i = 0; i < GS_N16 * GS_M8; ++i) {
+#pragma unroll
+    for (int r = 0; r < 4; ++r) acc[i / GS_M8][i % GS_M8][r] = 0.0f;
+  }
+#pragma unroll 1
+  for (unsigned s = 0; s < parts; ++s) {
+    unsigned raw[GS_N16 * GS_M8][4];
+#pragma unroll
+    for (int i = 0; i < GS_N16 * GS_M8; ++i) gs_load_b128_fresh(sums + i * GS_THREADS * 16, raw[i]);
+#pragma unroll
+    for (int i = 0; i < GS_N16 * GS_M8; ++i) {
+#pragma unroll
+      for (int r = 0; r < 4; ++r) acc[i / GS_M8][i % GS_M8][r] += gs_float(raw[i][r]);
+    }
+    sums += GS_BM * GS_BN * 4;
+  }
+  return 1;
+}
+
+/* A pass's accumulators into shared memory. */
+GS_DEVICE void gs_stage(unsigned shared, const gs_spot_t *spot, int pass, gs_acc_t acc) {
+  const int lane = threadIdx.x % 32;
+  const int row = spot->warp_n / GS_WN * (GS_SLOTS * 16) + lane / 4;
+  const unsigned mine = shared + row * GS_PITCH + (spot->warp_m + lane % 4 * 2) * 4;
+#pragma unroll
+  for (int i = 0; i < GS_SLOTS; ++i) {
+#pragma unroll
+    for (int f = 0; f < GS_M8; ++f) {
+      const float *v = acc[pass + i][f];
+      unsigned to = mine + i * 16 * GS_PITCH + f * 32;
+      gs_shared_store_b64(to, v[0], v[1]);
+      gs_shared_store_b64(to + 8 * GS_PITCH, v[2], v[3]);
+    }
+  }
+}
+
+/* What the epilogue needs besides the sums. */
+typedef struct {
+  float alpha, beta;
+  const char *c;
+  char *d;
+  int whole_c, whole_d; /* four elements may be moved at once */
+} gs_ending_t;
+
+GS_DEVICE int gs_whole_items(const void *base, int ld, long long stride, int type) {
+  const unsigned bits =
+      (unsigned)(unsigned long long)base | ((unsigned)ld | (unsigned)stride) * gs_bytes(type);
+  return (bits & (4 * gs_bytes(type) - 1)) == 0;
+}
+
+GS_DEVICE gs_ending_t gs_ending(const gs_params_t *p, int d_type) {
+  gs_ending_t e = {gs_scalar(p->alpha_ptr, p->alpha),
+                   gs_scalar(p->beta_ptr, p->beta),
+                   (const char *)p->c,
+                   (char *)p->d,
+                   gs_whole_items(p->c, p->ldc, p->stride_c, d_type),
+                   gs_whole_items(p->d, p->ldd, p->stride_d, d_type)};
+  if (p->stride_c) e.c += blockIdx.z * p->stride_c * gs_bytes(d_type);
+  if (p->stride_d) e.d += blockIdx.z * p->stride_d * gs_bytes(d_type);
+  return e;
+}
+
+/* alpha * v + bias + beta * C, activated, goes to D at (m, n). */
+GS_DEVICE void gs_finish_item(const gs_params_t *p, const gs_ending_t *e, int d_type, int m, int n,
+                              float v[4]) {
+  const int bytes = gs_bytes(d_type), inside = p->m - m;
+  if (inside <= 0 || n >= p->n) return;
+#pragma unroll
+  for (int i = 0; i < 4; ++i) v[i] *= e->alpha;
+  if (gs_has_bias(p->epilogue)) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i)
+      if (i < inside) v[i] += gs_load1(d_type, (const char *)p->bias + (m + i) * (long long)bytes);
+  }
+  if (e->beta != 0.0f) {
+    float c[4];
+    gs_load4(d_type, e->c + ((long long)n * p->ldc + m) * bytes, e->whole_c, inside, c);
+#pragma unroll
+    for (int i = 0; i < 4; ++i) v[i] += e->beta * c[i];
+  }
+  if (p->epilogue != GS_EPI_DEFAULT && p->epilogue != GS_EPI_BIAS) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) v[i] = gs_activate(p->epilogue, v[i]);
+  }
+  gs_store4(d_type, e->d + ((long long)n * p->ldd + m) * bytes, e->whole_d, inside, v);
+}
+
+#if GS_CLUSTERS
+/* Every part sends each row of its sums to the part that finishes it. */
+GS_DEVICE void gs_send_parts(const gs_spot_t *spot, unsigned splits, unsigned landing, gs_acc_t acc) {
+  const unsigned lane = threadIdx.x % 32, rows = gs_rows_of(0, splits);
+  const unsigned mine =
+      landing + GS_LANDING + spot->part * rows * GS_PITCH + (spot->warp_m + lane % 4 * 2) * 4;
+  gs_cluster_wait(); /* everyone has begun */
+#pragma unroll
+  for (int i = 0; i < 2 * GS_N16; ++i) {
+    const unsigned row = spot->warp_n + i * 8 + lane / 4, of_owner = gs_quotient(row, splits);
+#pragma unroll
+    for (int f = 0; f < GS_M8; ++f)
+      gs_send_f32x2(mine + of_owner * GS_PITCH + f * 32, landing, row - of_owner * splits,
+                    acc[i / 2][f] + i % 2 * 2);
+  }
+}
+
+/* Finishes this part's rows, summed over the parts in their order. */
+GS_DEVICE void gs_finish_part(const gs_params_t *p, const gs_spot_t *spot, int d_type, unsigned landing) {
+  const unsigned splits = p->split_k, rows = gs_rows_of(0, splits),
+                 items = gs_rows_of(spot->part, splits) * (GS_BM / 4);
+  const gs_ending_t ending = gs_ending(p, d_type);
+  gs_landing_wait(landing);
+#pragma unroll 1
+  for (unsigned item = threadIdx.x; item < items; item += GS_THREADS) {
+    const unsigned row = item / (GS_BM / 4), column = item % (GS_BM / 4) * 4;
+    const unsigned from = landing + GS_LANDING + row * GS_PITCH + column * 4;
+    float v[4], more[4];
+    gs_shared_load_f32x4(from, v);
+#pragma unroll
+    for (unsigned part = 1; part < GS_CLUSTER_MAX; ++part) {
+      if (part >= splits) continue;
+      gs_shared_load_f32x4(from + part * rows * GS_PITCH, more);
+#pragma unroll
+      for (int e = 0; e < 4; ++e) v[e] += more[e];
+    }
+    gs_finish_item(p, &ending, d_type, spot->m + column, spot->n + row * splits + spot->part, v);
+  }
+}
+#endif
+
+/* The sums of all warps meet in shared memory, so that what lies together in D is stored together. */
+GS_DEVICE void gs_finish(const gs_params_t *p, const gs_spot_t *spot, int d_type, unsigned shared,
+                         gs_acc_t acc) {
+  const gs_ending_t ending = gs_ending(p, d_type);
+  gs_sync(); /* the ring is free */
+#pragma unroll
+  for (int pass = 0; pass < GS_N16; pass += GS_SLOTS) {
+    if (pass) gs_sync();
+    gs_stage(shared, spot, pass, acc);
+    gs_sync();
+#pragma unroll 1
+    for (int item = threadIdx.x; item < GS_ITEMS; item += GS_BATCH * GS_THREADS) {
+      float v[GS_BATCH][4];
+#pragma unroll
+      for (int u = 0; u < GS_BATCH; ++u) {
+        const int at = item + u * GS_THREADS;
+        gs_shared_load_f32x4(shared + at / (GS_BM / 4) * GS_PITCH + at % (GS_BM / 4) * 16, v[u]);
+      }
+#pragma unroll
+      for (int u = 0; u < GS_BATCH; ++u) {
+        const int at = item + u * GS_THREADS, row = at / (GS_BM / 4);
+        const int n = spot->n + row / (GS_SLOTS * 16) * GS_WN + pass * 16 + row % (GS_SLOTS * 16);
+        gs_finish_item(p, &ending, d_type, spot->m + at % (GS_BM / 4) * 4, n, v[u]);
+      }
+    }
+  }
+}
+
+/* The commonest ending in the fewest instructions: alpha * acc, from where it is. Lanes that are neighbours in
+ * m swap halves of two fragments, so that each stores four elements and four lanes a whole sector. */
+GS_DEVICE void gs_store_straight(const gs_params_t *p, const gs_spot_t *spot, int d_type, gs_acc_t acc) {
+  const int bytes = gs_bytes(d_type), lane = threadIdx.x % 32, odd = lane % 2, wide = bytes == 4;
+  const int m = spot->m + spot->warp_m + (wide ? lane % 4 * 2 : odd * 8 + lane % 4 / 2 * 4);
+  const unsigned n = spot->n + spot->warp_n + lane / 4, ld_bytes = p->ldd * (unsigned)bytes;
+  const float alpha = gs_scalar(p->alpha_ptr, p->alpha);
+  char *d = (char *)p->d + m * (long long)bytes + n * (unsigned long long)ld_bytes;
+  if (p->special) d += blockIdx.z * p->stride_d * bytes;
+#pragma unroll
+  for (int i = 0; i < 2 * GS_N16; ++i) {
+#pragma unroll
+    for (int f = 0; f < GS_M8; f += 2) {
+      const float *v = acc[i / 2][f] + i % 2 * 2, *w = acc[i / 2][f + 1] + i % 2 * 2;
+      char *to = d + (unsigned long long)ld_bytes * (8 * i) + f * 8 * bytes;
+      if (wide) {
+        const unsigned first[2] = {gs_bits(alpha * v[0]), gs_bits(alpha * v[1])};
+        const unsigned second[2] = {gs_bits(alpha * w[0]), gs_bits(alpha * w[1])};
+        gs_store_b64(to, first);
+        gs_store_b64(to + 32, second);
+      } else {
+        const unsigned first = gs_narrow2(d_type, alpha * v[0], alpha * v[1]);
+        const unsigned second = gs_narrow2(d_type, alpha * w[0], alpha * w[1]);
+        const unsigned theirs = gs_swap_neighbours(odd ? first : second);
+        const unsigned raw[2] = {odd ? theirs : first, odd ? second : theirs};
+        gs_store_b64(to, raw);
+      }
+    }
+  }
+}
+
+#endif
