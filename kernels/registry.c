@@ -1,6 +1,5 @@
 /* Floor 1. What kernels there are: their ids, what they support, how they are launched, and the machine code
  * of those built into the library. */
-#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -216,7 +215,8 @@ gs_reason_t gs_kernel_supports(const gs_kernel_t *k, const gs_gemm_t *g) {
   if (g->d_type == GS_TYPE_F32 && g->k > GS_F32_DEPTH) return GS_REASON_KERNEL;
   if (g->m > SIZE_LIMIT || g->n > SIZE_LIMIT || g->k > SIZE_LIMIT || g->batch > GRID_LIMIT)
     return GS_REASON_RANGE;
-  if (g->lda > LD_LIMIT || g->ldb > LD_LIMIT || g->ldc > INT_MAX || g->ldd > INT_MAX) return GS_REASON_RANGE;
+  if (g->lda > LD_LIMIT || g->ldb > LD_LIMIT || g->ldc >= SIZE_LIMIT || g->ldd >= SIZE_LIMIT)
+    return GS_REASON_RANGE;
   if (!fits_grid(k, g)) return GS_REASON_RANGE;
   return aligned(k, g) ? GS_REASON_SERVED : GS_REASON_ALIGNMENT;
 }
@@ -249,11 +249,13 @@ gs_launch_t gs_kernel_launch(const gs_kernel_t *k, const gs_gemm_t *g, int split
 }
 
 size_t gs_kernel_workspace(const gs_kernel_t *k, const gs_gemm_t *g, int split_k, int sm) {
-  int64_t all = tile_count(k, g) * g->batch;
-  if (tiles_m(k, g) * split_k > GRID_LIMIT && split_k > 1) return SIZE_MAX;
-  if (split_k == 1 || in_cluster(k, split_k, sm)) return 0;
-  if (k->family == GS_FAMILY_DIRECT || all > GS_SPLIT_COUNTERS || split_k > GS_SPLIT_MAX) return SIZE_MAX;
-  if ((g->k + k->bk - 1) / k->bk * split_k >= TILE_LIMIT) return SIZE_MAX;
+  int64_t all = tile_count(k, g) * g->batch, tiles_k = (g->k + k->bk - 1) / k->bk;
+  bool cluster = in_cluster(k, split_k, sm);
+  if (split_k == 1) return 0;
+  if (k->family == GS_FAMILY_DIRECT) return cluster ? 0 : SIZE_MAX;
+  if (tiles_m(k, g) * split_k > GRID_LIMIT || tiles_k * split_k >= TILE_LIMIT) return SIZE_MAX;
+  if (cluster) return 0;
+  if (all > GS_SPLIT_COUNTERS || split_k > GS_SPLIT_MAX) return SIZE_MAX;
   return GS_SPLIT_COUNTERS * sizeof(unsigned) +
          (size_t)all * (size_t)split_k * (size_t)k->bm * (size_t)k->bn * sizeof(float);
 }

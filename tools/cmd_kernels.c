@@ -140,7 +140,7 @@ static void print_cubin(const gs_command_t *command, const gs_cubin_t *cubin) {
 #define X(name, unit, member) printf("  %-13s %8lu %s\n", #name, (unsigned long)cubin->member, unit);
   FACTS(X)
 #undef X
-  if (cubin->smem > GS_SMEM_EVERYWHERE)
+  if (command->sm < 90 && cubin->smem > GS_SMEM_EVERYWHERE)
     printf("  note: GPUs 8.6 and 8.9 grant a block %d bytes of shared memory only\n", GS_SMEM_EVERYWHERE);
 }
 

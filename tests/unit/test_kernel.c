@@ -225,6 +225,12 @@ Test(kernel, clusters_split_k_without_a_workspace) {
   cr_assert(gs_kernel_split_max(&k, 80) == 1 && gs_kernel_split_max(&k, 89) == 1);
   cr_assert_eq(gs_kernel_split_max(&k, 90), GS_DIRECT_SPLITS);
   cr_assert_eq(gs_kernel_split_max(&mma, 80), GS_SPLIT_MAX);
+  gs_gemm_t deep = plain_call(), tall = plain_call();
+  deep.k = deep.lda = deep.ldb = 1 << 24; /* more k-tiles times parts than gs_quotient divides exactly */
+  cr_assert_eq(gs_kernel_workspace(&mma, &deep, 8, 90), SIZE_MAX);
+  tall.m = tall.ldc = tall.ldd = 1 << 20; /* along x: mma has its tiles of m along y */
+  cr_assert_eq(gs_kernel_workspace(&k, &tall, 8, 90), (size_t)0);
+  cr_assert_eq(gs_kernel_workspace(&mma, &tall, 8, 90), SIZE_MAX);
   g.n = 1 << 20; /* more blocks along y than a grid has */
   g.batch = 1;
   cr_assert_eq(gs_kernel_supports(&k, &g), GS_REASON_RANGE);
