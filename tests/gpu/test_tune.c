@@ -87,9 +87,9 @@ Test(tune, a_run_cut_short_goes_on_where_it_was) {
 }
 
 Test(tune, a_killed_run_goes_on_where_it_was) {
-  sh(ON_SIM WIN FEW
-     "--exact --shape TNx16x1,2,3,4,5,6,7,8,9,10,11,12x16 > lines 2>&1 & "
-     "for i in $(seq 300); do [ \"$(grep -c ^win lines)\" -ge 2 ] && break; sleep 0.1; done; kill -9 $!");
+  sh(ON_SIM WIN FEW "--exact --shape TNx16x1,2,3,4,5,6,7,8,9,10,11,12x16 > lines 2>&1 & "
+                    "for i in $(seq 300); do [ \"$(grep -c ^win lines)\" -ge 2 ] && break; sleep 0.1; done; "
+                    "kill -9 $!; wait $!");
   int had = rows("t.table");
   cr_assert(had >= 2 && had < 12, "%d rows", had);
   result_t r = sh(ON_SIM WIN FEW "--exact --shape TNx16x1,2,3,4,5,6,7,8,9,10,11,12x16");
