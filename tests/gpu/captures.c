@@ -37,7 +37,7 @@ typedef struct {
 } product_t;
 
 static int value(int seed, int index) {
-  return (int)((unsigned)(index * 7919 + seed * 104729) >> 3) % 3 - 1;
+  return (int)((index * 7919u + seed * 104729u) >> 3) % 3 - 1;
 }
 
 static uint16_t half_of(int whole) { /* -1024 .. 1024 */
