@@ -255,8 +255,9 @@ Test(gpu, a_kernel_that_is_not_shipped_wins_and_serves) {
 #define EXTRA "mma_f16_f16_tn_48x32x32_s2_w1"
   need_nvrtc();
   result_t r =
-      sh(OWN_CACHE ON_SIM "SIM_US='cublasGemmEx:20,lt_*:20' $G tune --shape TNx16x8x16 --kernels " EXTRA
-                          " -o t.table");
+      sh(OWN_CACHE ON_SIM
+         "SIM_CLOCK=set SIM_US='cublasGemmEx:20,lt_*:20,mma_*:10' $G tune --shape TNx16x8x16 --kernels " EXTRA
+         " -o t.table");
   STATUS(r, 0);
   HAS(r.out, "1 won, 0 tied");
   HAS(r.out, "t.table: 1 rows");
@@ -272,7 +273,9 @@ Test(gpu, a_kernel_that_is_not_shipped_wins_and_serves) {
   STATUS(r, 0);
   HAS(r.out, "1 rows fine, 0 refused");
   STATUS(sh("sed -i 's/^cublas: .*/cublas: 13.0.0/' there/u.table"), 0);
-  r = sh(ON_SIM "SIM_US='cublasGemmEx:20,lt_*:20' $G requalify -o there/u.table there/u.table");
+  r = sh(
+      ON_SIM
+      "SIM_CLOCK=set SIM_US='cublasGemmEx:20,lt_*:20,mma_*:10' $G requalify -o there/u.table there/u.table");
   STATUS(r, 0);
   HAS(r.err, "kept as there/u.table.old");
   r = sh("$G table check there/u.table && $G table check there/u.table.old");
