@@ -10,6 +10,7 @@
 
 #include "gs_table.h"
 #include "output.h"
+#include "points.h"
 #include "progress.h"
 #include "rank.h"
 #include "tools.h"
@@ -139,22 +140,8 @@ static const struct {
 #define PROBES (int)(sizeof probes / sizeof *probes)
 
 static gs_gemm_t probe(int i) {
-  return (gs_gemm_t){.entry = GS_ENTRY_GEMM_EX,
-                     .transa = GS_OP_T,
-                     .a_type = GS_TYPE_F16,
-                     .b_type = GS_TYPE_F16,
-                     .c_type = GS_TYPE_F16,
-                     .d_type = GS_TYPE_F16,
-                     .compute = GS_COMPUTE_32F,
-                     .align = 16,
-                     .batch = 1,
-                     .m = probes[i].m,
-                     .n = probes[i].n,
-                     .k = probes[i].k,
-                     .lda = probes[i].k,
-                     .ldb = probes[i].k,
-                     .ldc = probes[i].m,
-                     .ldd = probes[i].m};
+  return gs_points_packed(GS_OP_T, GS_OP_N, probes[i].m, probes[i].n, probes[i].k, GS_TYPE_F16, GS_TYPE_F16,
+                          GS_EPILOGUE_DEFAULT);
 }
 
 /* What one kernel takes; 0 where it refuses. */

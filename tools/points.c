@@ -115,9 +115,8 @@ bool gs_pair_read(const char *text, gs_type_t *ab, gs_type_t *d) {
   return first_type >= 0 && second_type >= 0 && computed(*ab, *d);
 }
 
-/* A packed product, as frameworks call them. */
-static gs_gemm_t packed(gs_op_t transa, gs_op_t transb, int m, int n, int k, gs_type_t ab, gs_type_t d,
-                        gs_epilogue_t epilogue) {
+gs_gemm_t gs_points_packed(gs_op_t transa, gs_op_t transb, int64_t m, int64_t n, int64_t k, gs_type_t ab,
+                           gs_type_t d, gs_epilogue_t epilogue) {
   return (gs_gemm_t){.entry = epilogue == GS_EPILOGUE_DEFAULT ? GS_ENTRY_GEMM_EX : GS_ENTRY_LT_MATMUL,
                      .transa = transa,
                      .transb = transb,
@@ -166,7 +165,7 @@ bool gs_points_shape(gs_points_t *points, const char *text, const char **why) {
   if (epilogue < 0) return false;
   *why = "out of memory";
   for (int i = 0; i < ns.count; i++) {
-    gs_gemm_t g = packed(transa, transb, (int)m, ns.n[i], (int)k, ab, d, (gs_epilogue_t)epilogue);
+    gs_gemm_t g = gs_points_packed(transa, transb, (int)m, ns.n[i], (int)k, ab, d, (gs_epilogue_t)epilogue);
     if (!gs_points_add(points, &g)) return false;
   }
   return true;
@@ -218,7 +217,8 @@ bool gs_points_models(gs_points_t *points, const char *path, const gs_ns_t *ns, 
   for (const gs_layer_t *layer = layers.items; layer < layers.items + layers.count; layer++)
     for (int p = 0; p < pair_count; p++)
       for (int i = 0; i < ns->count && added; i++) {
-        gs_gemm_t g = packed(layer->transa, layer->transb, layer->m, ns->n[i], layer->k, pairs[p].ab,
+        gs_gemm_t g =
+            gs_points_packed(layer->transa, layer->transb, layer->m, ns->n[i], layer->k, pairs[p].ab,
                              layer->f32_out ? GS_TYPE_F32 : pairs[p].d, layer->epilogue);
         added = gs_points_add(points, &g);
       }
@@ -233,8 +233,8 @@ bool gs_points_grid(gs_points_t *points, const gs_ns_t *sizes, const char *types
     for (int i = 0; i < count * count * count * 2; i++) {
       int m = sizes->n[i / 2 / count % count], n = sizes->n[i / 2 / count / count],
           k = sizes->n[i / 2 % count];
-      gs_gemm_t g =
-          packed(i % 2 ? GS_OP_T : GS_OP_N, GS_OP_N, m, n, k, pairs[p].ab, pairs[p].d, GS_EPILOGUE_DEFAULT);
+      gs_gemm_t g = gs_points_packed(i % 2 ? GS_OP_T : GS_OP_N, GS_OP_N, m, n, k, pairs[p].ab, pairs[p].d,
+                                     GS_EPILOGUE_DEFAULT);
       if (!gs_points_add(points, &g)) return false;
     }
   return pair_count > 0;
@@ -243,7 +243,8 @@ bool gs_points_grid(gs_points_t *points, const gs_ns_t *sizes, const char *types
 /* A packed product that the row claims; a strided batch, whose size a row leaves open, of 8. */
 static gs_gemm_t claimed(const gs_row_t *row, int n) {
   const gs_key_t *key = &row->key;
-  gs_gemm_t g = packed((gs_op_t)key->transa, (gs_op_t)key->transb, key->m, n, key->k, (gs_type_t)key->ab_type,
+  gs_gemm_t g =
+      gs_points_packed((gs_op_t)key->transa, (gs_op_t)key->transb, key->m, n, key->k, (gs_type_t)key->ab_type,
                        (gs_type_t)key->d_type, (gs_epilogue_t)key->epilogue);
   g.compute = key->compute;
   if (key->batch_kind != GS_BATCH_STRIDED) return g;

@@ -9,6 +9,7 @@
 #include "bench.h"
 #include "csv.h"
 #include "draft.h"
+#include "points.h"
 #include "rank.h"
 #include "tools.h"
 
@@ -45,22 +46,7 @@ static gs_table_header_t header_of(const gs_gpu_t *gpu) {
 
 /* A row-major C[m x n] = A[m x k] B[k x n], B transposed: column-major, that is TN with m and n exchanged. */
 static gs_gemm_t product_of(int64_t m, int64_t n, int64_t k) {
-  return (gs_gemm_t){.entry = GS_ENTRY_GEMM_EX,
-                     .transa = GS_OP_T,
-                     .a_type = GS_TYPE_F16,
-                     .b_type = GS_TYPE_F16,
-                     .c_type = GS_TYPE_F16,
-                     .d_type = GS_TYPE_F16,
-                     .compute = GS_COMPUTE_32F,
-                     .align = 16,
-                     .batch = 1,
-                     .m = n,
-                     .n = m,
-                     .k = k,
-                     .lda = k,
-                     .ldb = k,
-                     .ldc = n,
-                     .ldd = n};
+  return gs_points_packed(GS_OP_T, GS_OP_N, n, m, k, GS_TYPE_F16, GS_TYPE_F16, GS_EPILOGUE_DEFAULT);
 }
 
 /* Of the shipped kernels the one that the model prefers; bm, bn: of that tile alone, 0: of any. -1: none. */

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "points.h"
+
 #define BATCH 8 /* products a call, where nothing is known of the calls */
 
 static double gain_us(const gs_row_t *row) {
@@ -44,28 +46,13 @@ gs_duty_t *gs_duties(const gs_table_t *table, const gs_calls_t *calls) {
 static gs_gemm_t product_of(const gs_duty_t *duty, int64_t n) {
   const gs_key_t *key = &duty->row->key;
   bool batched = key->batch_kind == GS_BATCH_STRIDED;
-  gs_gemm_t g = {.entry = batched                                ? GS_ENTRY_GEMM_STRIDED_BATCHED_EX
-                          : key->epilogue == GS_EPILOGUE_DEFAULT ? GS_ENTRY_GEMM_EX
-                                                                 : GS_ENTRY_LT_MATMUL,
-                 .transa = key->transa,
-                 .transb = key->transb,
-                 .a_type = key->ab_type,
-                 .b_type = key->ab_type,
-                 .c_type = key->d_type,
-                 .d_type = key->d_type,
-                 .compute = key->compute,
-                 .epilogue = key->epilogue,
-                 .batch_kind = key->batch_kind,
-                 .align = 16,
-                 .batch = batched ? duty->batch : 1,
-                 .m = key->m,
-                 .n = n,
-                 .k = key->k,
-                 .lda = key->transa == GS_OP_N ? key->m : key->k,
-                 .ldb = key->transb == GS_OP_N ? key->k : n,
-                 .ldc = key->m,
-                 .ldd = key->m};
+  gs_gemm_t g =
+      gs_points_packed((gs_op_t)key->transa, (gs_op_t)key->transb, key->m, n, key->k, (gs_type_t)key->ab_type,
+                       (gs_type_t)key->d_type, (gs_epilogue_t)key->epilogue);
+  g.compute = key->compute, g.batch_kind = key->batch_kind;
   if (batched) {
+    g.entry = GS_ENTRY_GEMM_STRIDED_BATCHED_EX;
+    g.batch = duty->batch;
     g.stride_a = g.m * g.k, g.stride_b = g.k * g.n;
     g.stride_c = g.stride_d = g.m * g.n;
   }

@@ -13,6 +13,7 @@
 
 #include "bench_joins.h"
 #include "bench_models.h"
+#include "points.h"
 
 #define NEAR(actual, expected, within)                                                                       \
   cr_assert(fabs((actual) - (expected)) <= (within), #actual " is %.12g, not %.12g", (double)(actual),       \
@@ -46,22 +47,7 @@ static char *read_file(void) {
 }
 
 static gs_gemm_t product(gs_op_t transa, int m, int n, int k) {
-  return (gs_gemm_t){.entry = GS_ENTRY_GEMM_EX,
-                     .transa = (uint8_t)transa,
-                     .a_type = GS_TYPE_F16,
-                     .b_type = GS_TYPE_F16,
-                     .c_type = GS_TYPE_F16,
-                     .d_type = GS_TYPE_F16,
-                     .compute = GS_COMPUTE_32F,
-                     .align = 16,
-                     .batch = 1,
-                     .m = m,
-                     .n = n,
-                     .k = k,
-                     .lda = transa == GS_OP_N ? m : k,
-                     .ldb = k,
-                     .ldc = m,
-                     .ldd = m};
+  return gs_points_packed(transa, GS_OP_N, m, n, k, GS_TYPE_F16, GS_TYPE_F16, GS_EPILOGUE_DEFAULT);
 }
 
 /* A row of which one ratio, auto max on the gpu clock, is known. */

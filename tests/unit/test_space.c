@@ -7,25 +7,12 @@
 #include <unistd.h>
 
 #include "generate.h"
+#include "points.h"
 #include "rank.h"
 #include "space.h"
 
 static gs_gemm_t product(int m, int n, int k) {
-  return (gs_gemm_t){.transa = GS_OP_T,
-                     .a_type = GS_TYPE_F16,
-                     .b_type = GS_TYPE_F16,
-                     .c_type = GS_TYPE_F16,
-                     .d_type = GS_TYPE_F16,
-                     .compute = GS_COMPUTE_32F,
-                     .align = 16,
-                     .batch = 1,
-                     .m = m,
-                     .n = n,
-                     .k = k,
-                     .lda = k,
-                     .ldb = k,
-                     .ldc = m,
-                     .ldd = m};
+  return gs_points_packed(GS_OP_T, GS_OP_N, m, n, k, GS_TYPE_F16, GS_TYPE_F16, GS_EPILOGUE_DEFAULT);
 }
 
 typedef struct {
