@@ -157,18 +157,22 @@ static gs_block_t *obtain(const gs_user_t *user, size_t bytes) {
   return owner == RELEASED ? NULL : block;
 }
 
+/* The same from anywhere; NULL where there is none. */
+static gs_block_t *obtain_relaxed(const gs_user_t *user, size_t bytes) {
+  CUstreamCaptureMode mode;
+  if (!gs_capture_relax(&mode)) return NULL;
+  pthread_mutex_lock(&lock);
+  gs_block_t *block = obtain(user, bytes);
+  pthread_mutex_unlock(&lock);
+  gs_capture_restore(mode);
+  return block;
+}
+
 gs_reason_t gs_workspace_scratch(CUcontext context, CUstream stream, size_t bytes, void **out) {
   gs_user_t user = {.scratch = true};
   if (identify(context, stream, &user) != GS_REASON_SERVED || user.capture) return GS_REASON_CAPTURE;
   gs_block_t *block = find(&user, bytes, SCRATCH);
-  if (!block) {
-    CUstreamCaptureMode mode;
-    if (!gs_capture_relax(&mode)) return GS_REASON_WORKSPACE;
-    pthread_mutex_lock(&lock);
-    block = obtain(&user, bytes);
-    pthread_mutex_unlock(&lock);
-    gs_capture_restore(mode);
-  }
+  if (!block) block = obtain_relaxed(&user, bytes);
   if (!block) return GS_REASON_WORKSPACE;
   *out = (void *)block->memory;
   return GS_REASON_SERVED;
@@ -179,14 +183,7 @@ gs_reason_t gs_workspace(CUcontext context, CUstream stream, size_t bytes, void 
   gs_reason_t reason = identify(context, stream, &user);
   if (reason != GS_REASON_SERVED) return reason;
   gs_block_t *block = user.capture ? NULL : find(&user, bytes, EAGER);
-  if (!block && (user.capture || !is_refused(&user, bytes))) {
-    CUstreamCaptureMode mode;
-    if (!gs_capture_relax(&mode)) return GS_REASON_WORKSPACE;
-    pthread_mutex_lock(&lock);
-    block = obtain(&user, bytes);
-    pthread_mutex_unlock(&lock);
-    gs_capture_restore(mode);
-  }
+  if (!block && (user.capture || !is_refused(&user, bytes))) block = obtain_relaxed(&user, bytes);
   if (!block) return GS_REASON_WORKSPACE;
   *out = (void *)block->memory;
   return GS_REASON_SERVED;
