@@ -198,6 +198,14 @@ int run_lines(const char *text, const char *part) {
   return lines;
 }
 
+void run_fared(run_t *r, int64_t calls, int64_t served) {
+  cr_expect_eq(r->status, 0, "exit status %d: %s%s", r->status, r->out, r->err);
+  cr_expect_eq(run_number(r, "wrong"), 0, "%s", r->out);
+  cr_expect_eq(RUN_CALLS(r), calls, "%ld calls counted", (long)RUN_CALLS(r));
+  cr_expect_eq(RUN_SERVED(r), served, "%ld calls served: %s", (long)RUN_SERVED(r), r->err);
+  run_free(r);
+}
+
 void kernel_shipped(char id[GS_KERNEL_ID_MAX], const char *layout, const char *ab, const char *d, int align) {
   static const struct {
     int bm, bn, bk, stages, warps, align;

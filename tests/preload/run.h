@@ -44,6 +44,8 @@ gs_slot_t run_slot(const run_t *r);
 /* A number that the program printed as "name: 12"; -1 where it did not. */
 int64_t run_number(const run_t *r, const char *name);
 int run_lines(const char *text, const char *part); /* lines that hold part */
+/* That it ended well with no wrong result, so many calls counted and so many of them served; frees it. */
+void run_fared(run_t *r, int64_t calls, int64_t served);
 
 /* A new folder for a test; removed with all it holds. */
 void folder_make(char path[128]);

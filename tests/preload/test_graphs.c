@@ -24,19 +24,11 @@ static void teardown(void) {
 
 TestSuite(graphs, .init = setup, .fini = teardown, .timeout = 120);
 
-static void expect(run_t *r, int64_t calls, int64_t served) {
-  cr_expect_eq(r->status, 0, "exit status %d: %s%s", r->status, r->out, r->err);
-  cr_expect_eq(run_number(r, "wrong"), 0, "%s", r->out);
-  cr_expect_eq(RUN_CALLS(r), calls, "%ld calls counted", (long)RUN_CALLS(r));
-  cr_expect_eq(RUN_SERVED(r), served, "%ld calls served: %s", (long)RUN_SERVED(r), r->err);
-  run_free(r);
-}
-
 Test(graphs, S2_update_of_an_executable_graph) {
   run_t r = RUN(WITH(.table = split), "graphs", "update");
   cr_expect_eq(run_number(&r, "kept"), 1, "what the update took over is still in use");
   cr_expect_eq(run_number(&r, "freed"), 1, "what it replaced is not");
-  expect(&r, 3, 3);
+  run_fared(&r, 3, 3);
 }
 
 Test(graphs, S2_captured_again_thousands_of_times) {
@@ -44,13 +36,13 @@ Test(graphs, S2_captured_again_thousands_of_times) {
   for (int i = 0; i < 2; i++) {
     run_t r = RUN(WITH(.table = tables[i]), "graphs", "again", "3000");
     cr_expect_eq(run_number(&r, "grown"), 0, "%s", r.out);
-    expect(&r, 3000, 3000);
+    run_fared(&r, 3000, 3000);
   }
 }
 
 Test(graphs, S2_replays_at_once) {
   run_t r = RUN(WITH(.table = split), "graphs", "together", "100");
-  expect(&r, 4, 4);
+  run_fared(&r, 4, 4);
 }
 
 Test(graphs, S8_a_start_like_vllms_under_the_bound) {
@@ -60,7 +52,7 @@ Test(graphs, S8_a_start_like_vllms_under_the_bound) {
   cr_expect_eq(run_number(&r, "taken"), 8 << 20);
   cr_expect_eq(refused, 51 - 7, "8 MB are a block for the legacy stream and for 7 graphs: %ld",
                (long)refused);
-  expect(&r, 109, 109 - refused);
+  run_fared(&r, 109, 109 - refused);
 }
 
 /* 40 MB are left, and the bound is far above: the driver itself says no. */
@@ -70,36 +62,36 @@ Test(graphs, S8_no_memory_left) {
   int64_t refused = run_count(&r, RUN_ANY, GS_REASON_WORKSPACE, RUN_ANY);
   cr_expect_gt(refused, 0);
   cr_expect_lt(refused, 51, "%ld", (long)refused);
-  expect(&r, 109, 109 - refused);
+  run_fared(&r, 109, 109 - refused);
 }
 
 Test(graphs, S1_the_handles_very_stream) {
   run_t r = RUN(WITH(.table = table), "places", "exact");
-  expect(&r, 15, 15);
+  run_fared(&r, 15, 15);
 }
 
 Test(graphs, S4_each_device_in_turn) {
   const char *const tables[] = {table, split};
   for (int i = 0; i < 2; i++) {
     run_t r = RUN(WITH(.table = tables[i], .environment = {"SIM_DEVICES=3"}), "places", "devices");
-    expect(&r, 18, 18);
+    run_fared(&r, 18, 18);
   }
 }
 
 Test(graphs, S4_one_handle_from_many_threads) {
   run_t r = RUN(WITH(.table = split), "places", "threads");
-  expect(&r, 24, 24);
+  run_fared(&r, 24, 24);
 }
 
 Test(graphs, S4_contexts_come_and_go) {
   run_t r = RUN(WITH(.table = split, .environment = {"GEMMSHIM_SAMPLE=1", "GEMMSHIM_VRAM_MB=64"}), "places",
                 "contexts");
-  expect(&r, 150, 150);
+  run_fared(&r, 150, 150);
 }
 
 Test(graphs, S5_stream_and_workspace_set_before_each_call) {
   run_t r = RUN(WITH(.table = split), "places", "streams");
-  expect(&r, 2000, 2000);
+  run_fared(&r, 2000, 2000);
 }
 
 /* Workspace and events go with the context; more resets than the bound has blocks. */
@@ -108,6 +100,6 @@ Test(graphs, S6_device_reset) {
   for (int i = 0; i < 2; i++) {
     run_t r = RUN(WITH(.table = split, .environment = {users_of_events[i], "GEMMSHIM_VRAM_MB=8"}), "places",
                   "reset");
-    expect(&r, 150, 150);
+    run_fared(&r, 150, 150);
   }
 }

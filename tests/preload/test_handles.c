@@ -30,32 +30,24 @@ static void teardown(void) {
 
 TestSuite(traps, .init = setup, .fini = teardown, .timeout = 120);
 
-static void expect(run_t *r, int64_t calls, int64_t served) {
-  cr_expect_eq(r->status, 0, "exit status %d: %s%s", r->status, r->out, r->err);
-  cr_expect_eq(run_number(r, "wrong"), 0, "%s", r->out);
-  cr_expect_eq(RUN_CALLS(r), calls, "%ld calls counted", (long)RUN_CALLS(r));
-  cr_expect_eq(RUN_SERVED(r), served, "%ld calls served: %s", (long)RUN_SERVED(r), r->err);
-  run_free(r);
-}
-
 Test(traps, L6_lookups_by_handle_are_reached) {
   run_t bare = RUN(WITH(.bare = true), "lookup", "gemm:13:5");
   cr_expect(strstr(bare.out, "libcublas.so.13: libcublas.so.13\n"), "%s", bare.out);
-  expect(&bare, 0, 0);
+  run_fared(&bare, 0, 0);
   run_t r = RUN(WITH(.table = table, .environment = {USUAL}), "lookup", "gemm:13:5");
   cr_expect(strstr(r.out, "libcublas.so.13: libgemmshim.so\n"), "%s", r.out);
-  expect(&r, 5, 5);
+  run_fared(&r, 5, 5);
 }
 
 Test(traps, L6_without_the_hook_they_are_not) {
   run_t r = RUN(WITH(.table = table), "lookup", "gemm:13:5");
-  expect(&r, 0, 0);
+  run_fared(&r, 0, 0);
 }
 
 Test(traps, L6_jax_looks_cublasLtMatmul_up) {
   run_t r = RUN(WITH(.table = table, .environment = {USUAL}), "lookup", "lt:13:5");
   cr_expect_eq(run_count(&r, GS_ENTRY_LT_MATMUL, GS_REASON_SERVED, RUN_ANY), 5);
-  expect(&r, 5, 5);
+  run_fared(&r, 5, 5);
 }
 
 Test(traps, L6_ctypes) {
@@ -85,25 +77,25 @@ Test(traps, L6_other_lookups_keep_their_caller) {
 Test(traps, L6_unoptimised) {
   run_t r = RUN(WITH(.table = table, .environment = {"LD_PRELOAD=" FIRST SHIM ":" CLIENTS "handles-O0.so"}),
                 "lookup", "gemm:13:5", "lt:13:2");
-  expect(&r, 7, 7);
+  run_fared(&r, 7, 7);
 }
 
 Test(traps, L6_in_either_order_or_alone) {
   run_t turned =
       RUN(WITH(.table = table, .environment = {"LD_PRELOAD=" FIRST HANDLES ":" SHIM}), "lookup", "gemm:13:5");
-  expect(&turned, 5, 5);
+  run_fared(&turned, 5, 5);
   run_t alone = RUN(WITH(.environment = {"LD_PRELOAD=" FIRST HANDLES}), "lookup", "gemm:13:5");
-  expect(&alone, 0, 0);
+  run_fared(&alone, 0, 0);
 }
 
 /* A handle of one library is a handle of that library's, whatever else is mapped. */
 Test(traps, L3_two_majors_looked_up_in_one_process) {
   run_t r = RUN(WITH(.table = table, .environment = {USUAL}), "lookup", "gemm:12:3", "gemm:13:5", "lt:12:2");
   cr_expect_eq(run_count(&r, RUN_ANY, GS_REASON_UNPROVEN, RUN_ANY), 5, "major 12: the table is of 13");
-  expect(&r, 10, 5);
+  run_fared(&r, 10, 5);
   run_t other = RUN(WITH(.table = table12, .environment = {USUAL}), "lookup", "gemm:13:5", "gemm:12:3");
   cr_expect_eq(run_count(&other, RUN_ANY, GS_REASON_UNPROVEN, RUN_ANY), 5);
-  expect(&other, 8, 3);
+  run_fared(&other, 8, 3);
 }
 
 Test(traps, L3_one_major_linked_and_one_looked_up) {
@@ -125,7 +117,7 @@ Test(traps, L4_stub_that_looks_the_real_one_up) {
 Test(traps, L11_kill_switch_for_lookups) {
   run_t r = RUN(WITH(.table = table, .environment = {USUAL, "GEMMSHIM_OFF=1"}), "lookup", "gemm:13:5");
   cr_expect(strstr(r.out, "libcublas.so.13: libcublas.so.13\n"), "%s", r.out);
-  expect(&r, 0, 0);
+  run_fared(&r, 0, 0);
 }
 
 /* One that goes on to the next dlsym is passed by each look-up in either order; one that takes the C library's
@@ -142,7 +134,7 @@ Test(traps, L12_another_dlsym_hook) {
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     run_t r = RUN(WITH(.table = table, .environment = {cases[i].preload}), "lookup", "gemm:13:5");
     cr_expect_eq(strstr(r.err, "hooker: 0") == NULL, cases[i].seen, "%s: %s", cases[i].preload, r.err);
-    expect(&r, cases[i].calls, cases[i].calls);
+    run_fared(&r, cases[i].calls, cases[i].calls);
     run_t scopes = RUN(WITH(.environment = {cases[i].preload}), "scopes", CLIENTS "scope-local.so");
     cr_expect_eq(scopes.status, 0, "%s: %s", cases[i].preload, scopes.err);
     run_free(&scopes);
@@ -167,7 +159,7 @@ static void stacked_with(int other) {
   for (int i = 0; i < 2; i++) {
     run_t r =
         RUN(WITH(.table = table, .environment = {orders[i], others[other].setting}), "lookup", "gemm:13:5");
-    expect(&r, 5, 5);
+    run_fared(&r, 5, 5);
     run_t linked = RUN(WITH(.table = table, .environment = {orders[i], others[other].setting}), "plain", "5");
     cr_expect_eq(RUN_SERVED(&linked), 5);
     cr_expect_eq(linked.status, 0, "%s", linked.err);
