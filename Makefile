@@ -33,12 +33,13 @@ include kernels/rules.mk
 FLOOR_0 := status options log file sha256
 FLOOR_1 := gemm algo histogram extras
 FLOOR_2 := table builtin device real clock choice workspace
-FLOOR_3 := dispatch probation shadow launch library lt
+FLOOR_3 := dispatch probation shadow launch library lt graphs
 FLOOR_4 := hooks preload
 
 LIBGS   := $(BUILD)/libgs.a
 SHIM    := $(BUILD)/libgemmshim.so
 HANDLES := $(BUILD)/libgemmshim-handles.so
+GRAPHS  := $(BUILD)/libgemmshim-graphs.so
 CLI     := $(BUILD)/gemmshim
 OBJ_OF   = $(patsubst %,$(BUILD)/src/%.o,$(1))
 GS_OBJS   := $(call OBJ_OF,$(FLOOR_0) $(FLOOR_1) $(FLOOR_2) $(FLOOR_3)) $(KERNEL_OBJS) $(BUILD)/kernels/compare.o
@@ -52,7 +53,7 @@ $(filter-out %/real.o %/device.o %/builtin.o %/preload.o,$(call OBJ_OF,$(FLOOR_0
 
 ## all: the libraries, the command line and the kernels (the default)
 .PHONY: all
-all: $(SHIM) $(HANDLES) $(CLI)
+all: $(SHIM) $(HANDLES) $(GRAPHS) $(CLI)
 
 $(BUILD)/src/%.o: src/%.c
 	@mkdir -p $(@D)
@@ -79,10 +80,10 @@ $(LIBGS): $(GS_OBJS)
 	rm -f $@
 	$(AR) rcs $@ $^
 
-# The exports are the hooked functions of real.def, dlclose, and what libgemmshim-handles.so asks; nothing else.
+# The exports are the hooked functions of real.def, dlclose, and what the two libraries beside it ask; nothing else.
 $(BUILD)/exports.map: src/real.def Makefile
 	@mkdir -p $(@D)
-	(echo '{ global: gemmshim_lookup; dlclose;'; echo '#include "$<"' | \
+	(echo '{ global: gemmshim_lookup; gemmshim_graph; dlclose;'; echo '#include "$<"' | \
 	  $(CC) -E -P -x c -I. -D'GS_HOOKED(name)=name;' -D'GS_ASKED(name)=' - ; echo 'local: *; };') > $@
 
 # glibc 2.34 moved libdl and libpthread into libc; naming them keeps older systems able to load this.
@@ -97,6 +98,13 @@ $(HANDLES): src/handles.c
 	$(CC) $(filter-out $(SAN_FLAGS),$(CFLAGS)) $(CPPFLAGS) $(DEPFLAGS) -MF $(BUILD)/src/handles.d -shared -o $@ $< \
 	  -Wl,-soname,libgemmshim-handles.so -Wl,-z,now -Wl,-z,relro $(OLD_LIBS)
 -include $(BUILD)/src/handles.d
+
+# The hooks of graphs, which `gemmshim run` adds.
+$(GRAPHS): src/graph_hooks.c
+	@mkdir -p $(@D)
+	$(CC) $(filter-out $(SAN_FLAGS),$(CFLAGS)) $(CPPFLAGS) $(DEPFLAGS) -MF $(BUILD)/src/graph_hooks.d -shared -o $@ $< \
+	  -Wl,-soname,libgemmshim-graphs.so -Wl,-z,now -Wl,-z,relro $(OLD_LIBS)
+-include $(BUILD)/src/graph_hooks.d
 
 # ---- the command line ----
 TOOL_OBJS := $(patsubst tools/%.c,$(BUILD)/tools/%.o,$(wildcard tools/*.c))
@@ -122,7 +130,7 @@ $(BUILD)/tests/fuzz/targets.o: tests/fuzz/targets.c
 $(UNIT): $(UNIT_OBJS) $(BUILD)/tests/fuzz/targets.o $(filter-out $(BUILD)/tools/gemmshim.o,$(TOOL_OBJS)) $(REF_OBJS) $(LIBGS) $(SIM)/obj/reference.o
 	$(CC) $(CFLAGS) -o $@ $^ -lcriterion -lcjson -lm -ldl -lpthread
 
--include $(GS_OBJS:.o=.d) $(HOOK_OBJS:.o=.d) $(TOOL_OBJS:.o=.d) $(UNIT_OBJS:.o=.d)
+-include $(GS_OBJS:.o=.d) $(HOOK_OBJS:.o=.d) $(TOOL_OBJS:.o=.d) $(UNIT_OBJS:.o=.d) $(BUILD)/tests/fuzz/targets.d
 
 ## list: this list
 .PHONY: list
@@ -220,10 +228,10 @@ format:
 install: all
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib
 	install -m 755 $(CLI) $(DESTDIR)$(PREFIX)/bin/gemmshim
-	install -m 644 $(SHIM) $(HANDLES) $(DESTDIR)$(PREFIX)/lib/
+	install -m 644 $(SHIM) $(HANDLES) $(GRAPHS) $(DESTDIR)$(PREFIX)/lib/
 ## uninstall: what install put there
 uninstall:
-	rm -f $(DESTDIR)$(PREFIX)/bin/gemmshim $(addprefix $(DESTDIR)$(PREFIX)/lib/,$(notdir $(SHIM) $(HANDLES)))
+	rm -f $(DESTDIR)$(PREFIX)/bin/gemmshim $(addprefix $(DESTDIR)$(PREFIX)/lib/,$(notdir $(SHIM) $(HANDLES) $(GRAPHS)))
 
 ## clean: remove build/
 .PHONY: clean

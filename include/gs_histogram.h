@@ -9,7 +9,7 @@
 #include "gs_reason.h"
 
 #define GS_HISTOGRAM_MAGIC   "gemmshim"
-#define GS_HISTOGRAM_VERSION 2
+#define GS_HISTOGRAM_VERSION 3
 #define GS_HISTOGRAM_SUFFIX  ".gshist" /* of the files' names */
 #define GS_SHARDS            3 /* threads spread over these, so that counters rarely share a cache line */
 
@@ -39,6 +39,8 @@ typedef struct {
   float trial_us[2]; /* medians of its samples: library, kernel */
   float worst_off;   /* of the calls compared by GEMMSHIM_VERIFY: 1 is what rounding explains */
   uint64_t compared, off;
+  uint64_t traced;               /* of captured: in graphs whose launches are seen */
+  uint64_t replayed;             /* products that launches of these have run */
   char kernel[GS_KERNEL_ID_MAX]; /* the id that served, or would have; empty when none */
 } gs_slot_t;
 

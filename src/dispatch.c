@@ -10,6 +10,7 @@
 
 #include "choice.h"
 #include "clock.h"
+#include "graphs.h"
 #include "histogram.h"
 #include "launch.h"
 #include "log.h"
@@ -285,10 +286,12 @@ static void look(gs_call_t *call) {
   if (!(due || gs_histogram_is_file()) || atomic_load_explicit(&state, memory_order_relaxed) != READY) return;
   if (!gs_launch_stream(call) || gs_driver.cuStreamIsCapturing(call->stream, &capture) != CUDA_SUCCESS)
     return;
-  if (capture != CU_STREAM_CAPTURE_STATUS_NONE)
+  if (capture != CU_STREAM_CAPTURE_STATUS_NONE) {
     gs_histogram_captured(call->slot);
-  else if (due && !first_call(call))
+    if (gs_graphs_hooked()) gs_graphs_captured(call->stream, call->slot);
+  } else if (due && !first_call(call)) {
     call->clock = gs_clock_start(call->stream, keep_time, NULL, call->slot);
+  }
 }
 
 static void log_call(const gs_call_t *call, gs_reason_t reason) {
@@ -349,6 +352,7 @@ void gs_dispatch_fork(void) {
   pthread_mutex_init(&lock, NULL);
   gs_clock_fork();
   gs_workspace_fork();
+  gs_graphs_fork();
   if (plans) memset(plans, 0, (size_t)gs_histogram_capacity() * sizeof *plans); /* its slots start anew */
   gs_shadow_fork();
   if (trials) memset(trials, 0, TRIALS * sizeof *trials);

@@ -149,11 +149,7 @@ static unsigned shard_of_thread(void) {
   return my_shard - 1;
 }
 
-void gs_histogram_count(int slot, gs_reason_t reason) {
-  if (!file) return;
-  gs_counts_t *shard = slot < 0 ? file->overflow : slots[slot].shard;
-  ADD(shard[shard_of_thread()].calls[reason], 1);
-  if (!in_file) return;
+static void stamp(void) {
   uint64_t now = now_ns(CLOCK_MONOTONIC_COARSE); /* to 4 ms, which a window of seconds can bear */
   uint64_t none = 0;
   if (!__atomic_load_n(&file->first_call_ns, __ATOMIC_RELAXED))
@@ -161,8 +157,25 @@ void gs_histogram_count(int slot, gs_reason_t reason) {
   __atomic_store_n(&file->last_call_ns, now, __ATOMIC_RELAXED);
 }
 
+void gs_histogram_count(int slot, gs_reason_t reason) {
+  if (!file) return;
+  gs_counts_t *shard = slot < 0 ? file->overflow : slots[slot].shard;
+  ADD(shard[shard_of_thread()].calls[reason], 1);
+  if (in_file) stamp();
+}
+
 void gs_histogram_captured(int slot) {
   if (slot >= 0) ADD(slots[slot].captured, 1);
+}
+
+void gs_histogram_traced(int slot, int64_t calls) {
+  if (slots) ADD(slots[slot].traced, (uint64_t)calls);
+}
+
+void gs_histogram_replayed(int slot, uint64_t runs) {
+  if (!slots) return;
+  ADD(slots[slot].replayed, runs);
+  if (in_file) stamp();
 }
 
 void gs_histogram_time(int slot, uint64_t ns) {

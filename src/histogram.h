@@ -20,6 +20,10 @@ int gs_histogram_slot(const gs_gemm_t *g);
 /* Slot -1 counts in the overflow. */
 void gs_histogram_count(int slot, gs_reason_t reason);
 void gs_histogram_captured(int slot);
+/* So many of its captured calls lie in graphs whose launches are seen (negative: or not after all), and launches of
+ * these have run so many. */
+void gs_histogram_traced(int slot, int64_t calls);
+void gs_histogram_replayed(int slot, uint64_t runs);
 void gs_histogram_time(int slot, uint64_t ns);
 /* Whether the slot has its kernel's id (slot -1 wants none), and giving it one. */
 bool gs_histogram_named(int slot);

@@ -7,6 +7,7 @@
 
 #include "compat.h"
 #include "dispatch.h"
+#include "graphs.h"
 #include "log.h"
 #include "lt.h"
 #include "options.h"
@@ -40,5 +41,6 @@ __attribute__((visibility("default"))) int dlclose(void *handle) {
   }
   int status = known(handle);
   gs_real_forget_callers();
+  gs_graphs_unloaded();
   return status;
 }

@@ -4,6 +4,7 @@
 BUILD=${1:-build}
 SHIM=$BUILD/libgemmshim.so
 HANDLES=$BUILD/libgemmshim-handles.so
+GRAPHS=$BUILD/libgemmshim-graphs.so
 passed=0 failed=0
 
 # check NAME COMMAND...: the command prints what is wrong, and nothing when all is well.
@@ -39,10 +40,10 @@ floors() {
   for file in src/*.c src/*.h; do
     module=$(basename "$file" | sed 's/\.[ch]$//')
     own=$(floor_of "$module")
-    case $module in hash | compat | handles) own=0 ;; esac
+    case $module in hash | compat | handles | graph_events | graph_hooks) own=0 ;; esac
     [ -n "$own" ] || { echo "$file is on no floor of the Makefile"; continue; }
-    sed -n 's/^#include "\([a-z]*\)\.h"$/\1/p' "$file" | while read -r included; do
-      case $included in gs_* | hash | compat | '') continue ;; esac
+    sed -n 's/^#include "\([a-z_0-9]*\)\.h"$/\1/p' "$file" | while read -r included; do
+      case $included in gs_* | hash | compat | graph_events | '') continue ;; esac
       other=$(floor_of "$included")
       [ "${other:-9}" -le "$own" ] || echo "$file (floor $own) includes $included.h (floor ${other:-none})"
     done
@@ -52,19 +53,21 @@ floors() {
 one_getenv() { grep -ln 'getenv *(' src/*.c | grep -v -e src/options.c -e src/choice.c; }
 
 exports() {
-  wanted=$(tr ' ;' '\n\n' < "$BUILD/exports.map" | grep -e '^cublas' -e '^gemmshim_lookup$' -e '^dlclose$' | sort)
+  wanted=$(tr ' ;' '\n\n' < "$BUILD/exports.map" | grep -e '^cublas' -e '^gemmshim_' -e '^dlclose$' | sort)
   found=$(nm -D --defined-only "$SHIM" | awk '{ print $3 }' | sort)
   [ "$wanted" = "$found" ] || printf '%s\n%s\n' "$wanted" "$found" | sort | uniq -u
   [ "$(nm -D --defined-only "$HANDLES" | awk '{ print $3 }')" = dlsym ] || nm -D --defined-only "$HANDLES"
+  echo '#include "src/graphs.def"' | cc -E -P -x c -I. -D'GS_GRAPH_HOOK(name,kind)=name;' - | grep -o 'cu[a-zA-Z0-9_]*' | sort > "$BUILD/graphs-exports"
+  nm -D --defined-only "$GRAPHS" | awk '{ print $3 }' | sort | diff "$BUILD/graphs-exports" -
 }
 
 needed() {
-  readelf -d "$SHIM" "$HANDLES" | sed -n 's/.*NEEDED.*\[\(.*\)\]/\1/p' |
+  readelf -d "$SHIM" "$HANDLES" "$GRAPHS" | sed -n 's/.*NEEDED.*\[\(.*\)\]/\1/p' |
     grep -v -x -e 'libc\.so\.6' -e 'libdl\.so\.2' -e 'libpthread\.so\.0'
 }
 
 old_glibc() {
-  readelf -V "$SHIM" "$HANDLES" | grep -o 'Name: GLIBC_[0-9A-Z.]*' | sed 's/Name: GLIBC_//' | sort -u |
+  readelf -V "$SHIM" "$HANDLES" "$GRAPHS" | grep -o 'Name: GLIBC_[0-9A-Z.]*' | sed 's/Name: GLIBC_//' | sort -u |
     while read -r version; do
       newest=$(printf '%s\n2.28\n' "$version" | sort -V | tail -1)
       [ "$newest" = 2.28 ] || echo "needs GLIBC_$version, newer than 2.28"
@@ -73,7 +76,7 @@ old_glibc() {
 
 # The loader would take a file with cuBLAS's SONAME for cuBLAS, which has private symbols that ours lacks.
 sonames() {
-  for file in "$SHIM" "$HANDLES"; do
+  for file in "$SHIM" "$HANDLES" "$GRAPHS"; do
     readelf -d "$file" | grep -q "SONAME.*\[$(basename "$file")\]" || readelf -d "$file" | grep SONAME
   done
 }

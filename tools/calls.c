@@ -20,12 +20,12 @@
 
 static const char columns[] =
     "# gemmshim calls, format 1. Tab-separated: entry transa transb m n k lda ldb ldc ldd a_type b_type "
-    "c_type "
-    "d_type\n"
+    "c_type d_type\n"
     "# compute epilogue batch_kind batch stride_a stride_b stride_c stride_d align  calls served mean_us "
-    "captured\n"
-    "# (mean_us: GPU time of the sampled calls, 0 = not sampled; captured: into CUDA graphs, replays not "
-    "counted)\n";
+    "captured [replays]\n"
+    "# (mean_us: GPU time of the sampled calls, 0 = not sampled; captured: into CUDA graphs, whose replays "
+    "ran so many; "
+    "none: unknown)\n";
 
 void gs_calls_fault(gs_calls_t *set, const char *format, ...) {
   char line[1024];
@@ -66,8 +66,12 @@ double gs_call_mean_us(const gs_shape_t *call) {
   return call->timed ? call->timed_us / (double)call->timed : 0;
 }
 
+uint64_t gs_call_runs(const gs_shape_t *call) {
+  return gs_call_count(call) - call->captured + call->replays;
+}
+
 double gs_call_us(const gs_shape_t *call) {
-  return gs_call_mean_us(call) * (double)(gs_call_count(call) - call->captured);
+  return gs_call_mean_us(call) * (double)gs_call_runs(call);
 }
 
 gs_reason_t gs_call_reason(const gs_shape_t *call) {
@@ -119,44 +123,58 @@ void gs_calls_write(FILE *file, const gs_calls_t *set) {
       continue;
     }
     gs_gemm_format(product, sizeof product, &call->gemm);
-    fprintf(file, "%s\t%" PRIu64 "\t%" PRIu64 "\t%.3f\t%" PRIu64 "\n", product, gs_call_count(call),
+    fprintf(file, "%s\t%" PRIu64 "\t%" PRIu64 "\t%.3f\t%" PRIu64, product, gs_call_count(call),
             gs_call_served(call), gs_call_mean_us(call), call->captured);
+    if (call->captured && call->traced == call->captured) fprintf(file, "\t%" PRIu64, call->replays);
+    fputc('\n', file);
   }
   if (left_out) fprintf(file, "# left out: %" PRIu64 " calls with an empty or negative size\n", left_out);
 }
 
-/* What follows the product on a line; NULL when that is fine, else what is wrong. */
-static const char *read_counts(const char *line, uint64_t *calls, uint64_t *served, double *us,
-                               uint64_t *captured) {
+/* What stands behind the product on a line. */
+typedef struct {
+  uint64_t calls, served, captured, replays;
+  double us;
+  bool traced;
+} counts_t;
+
+/* NULL when that is fine, else what is wrong. */
+static const char *read_counts(const char *line, counts_t *c) {
   const char *rest = line;
+  int numbers, end = 0;
   for (int i = 0; i < GS_GEMM_FIELDS && rest; i++) rest = strchr(rest, '\t') ? strchr(rest, '\t') + 1 : NULL;
-  *calls = 1, *served = *captured = 0, *us = 0;
+  *c = (counts_t){.calls = 1};
   if (!rest) return NULL;
-  char end;
   if (strchr(rest, '-')) return "a count is negative";
-  if (sscanf(rest, "%" SCNu64 "\t%" SCNu64 "\t%lf\t%" SCNu64 "%c", calls, served, us, captured, &end) != 4)
-    return "what follows the product is not four numbers (calls, served, mean_us, captured)";
-  if (*calls < 1 || *served > *calls || *captured > *calls) return "served or captured is more than calls";
-  if (*calls > GS_COUNT_MAX) return "more calls than any program makes";
-  if (!(*us >= 0 && *us < 1e12)) return "mean_us is not a number";
+  numbers = sscanf(rest, "%" SCNu64 "\t%" SCNu64 "\t%lf\t%" SCNu64 "%n\t%" SCNu64 "%n", &c->calls, &c->served,
+                   &c->us, &c->captured, &end, &c->replays, &end);
+  if (numbers < 4 || rest[end])
+    return "what follows the product is not four numbers (calls, served, mean_us, captured) or five "
+           "(replays)";
+  if (c->calls < 1 || c->served > c->calls || c->captured > c->calls)
+    return "served or captured is more than calls";
+  if (c->calls > GS_COUNT_MAX || c->replays > GS_COUNT_MAX) return "more calls than any program makes";
+  if (!(c->us >= 0 && c->us < 1e12)) return "mean_us is not a number";
+  c->traced = numbers == 5;
   return NULL;
 }
 
 static const char *add_line(gs_calls_t *set, const char *line) {
   gs_gemm_t gemm;
-  uint64_t calls, served, captured;
-  double us;
+  counts_t c;
   const char *why = NULL;
   if (gs_gemm_parse(line, &gemm, &why) != GS_OK) return why;
-  if ((why = read_counts(line, &calls, &served, &us, &captured))) return why;
+  if ((why = read_counts(line, &c))) return why;
   gs_shape_t *call = gs_calls_entry(set, &gemm);
-  call->calls[GS_REASON_SERVED] += served;
-  call->untold += calls - served;
-  call->captured += captured;
-  if (us > 0) {
+  call->calls[GS_REASON_SERVED] += c.served;
+  call->untold += c.calls - c.served;
+  call->captured += c.captured;
+  call->traced += c.traced ? c.captured : 0;
+  call->replays += c.replays;
+  if (c.us > 0) {
     call->samples++;
-    call->timed += calls - captured;
-    call->timed_us += us * (double)(calls - captured);
+    call->timed += c.calls - c.captured;
+    call->timed_us += c.us * (double)(c.calls - c.captured);
   }
   return NULL;
 }

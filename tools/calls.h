@@ -2,7 +2,8 @@
  *
  * A .calls file is text: `#` lines are comments; every other line is a product as gs_gemm_format writes it,
  * then, tab-separated: calls, served calls, mean GPU microseconds of the sampled calls (0: none was sampled),
- * calls captured into CUDA graphs. A line of the product alone is one call of which nothing else is known. */
+ * calls captured into CUDA graphs and, where it is known, how many products replays of these have run. A line of the
+ * product alone is one call of which nothing else is known. */
 #ifndef GS_CALLS_H
 #define GS_CALLS_H
 
@@ -21,7 +22,9 @@ typedef struct {
   char kernel[GS_KERNEL_ID_MAX];   /* of the file that holds most of the served calls; may be empty */
   uint64_t calls[GS_REASON_COUNT]; /* by verdict */
   uint64_t untold;                 /* forwarded, from a .calls file, which keeps no reasons */
-  uint64_t captured;               /* of all these, captured into a graph; their replays are not counted */
+  uint64_t captured;               /* of all these, captured into a graph */
+  uint64_t traced;                 /* of these, in graphs whose launches were seen */
+  uint64_t replays;                /* products that these launches have run */
   uint64_t samples;                /* calls timed by event pairs; at least that many, from a .calls file */
   uint64_t timed; /* calls that timed_us stands for: those, not captured, of files with samples */
   double timed_us;
@@ -64,7 +67,9 @@ static inline uint64_t gs_call_served(const gs_shape_t *call) {
 }
 /* Mean GPU microseconds of a call; 0 = not sampled. */
 double gs_call_mean_us(const gs_shape_t *call);
-/* GPU microseconds of all calls but the captured ones; 0 = not sampled. */
+/* Products that ran, as far as is known: calls that were not captured, and replays of those that were. */
+uint64_t gs_call_runs(const gs_shape_t *call);
+/* GPU microseconds of all of them; 0 = not sampled. */
 double gs_call_us(const gs_shape_t *call);
 /* The commonest verdict but SERVED; GS_REASON_COUNT where only a .calls file told of it, SERVED where none.
  */

@@ -31,30 +31,35 @@ static const char help[] =
     "  --table FILE   use this table of kernels\n"
     "  --handles      also reach programs that look cuBLAS up by handle (JAX, TensorFlow, CUDA.jl, ctypes): "
     "hooks dlsym\n"
+    "  --no-replays   do not hook the functions that launch CUDA graphs: how often captured products ran is "
+    "then "
+    "unknown\n"
     "  --keep FOLDER  leave the histograms there, one a process, for `gemmshim report`; new or empty\n\n"
     "The ceiling is 1 / (1 - share), share being the part of the time from the first to the last product "
     "that\n"
     "products which gemmshim can compute take: calls x mean sampled GPU time, never sampled shapes at the "
-    "mean.\n\n"
+    "mean.\n"
+    "Products in CUDA graphs count as often as the graphs are launched, where that can be seen: not where "
+    "the CUDA "
+    "runtime\n"
+    "is linked statically, nor where graphs are launched through looked-up functions (JAX).\n\n"
     "exit status: the program's (128 + signal); before it starts: 2 bad usage, 3 the library would not get "
     "into it,\n"
     "126 not executable, 127 not found\n"
     "example: gemmshim run -o app.calls -- python3 app.py\n";
 
-enum { SAMPLE = 256, TABLE, KEEP, BY_HANDLE };
+enum { SAMPLE = 256, TABLE, KEEP, BY_HANDLE, NO_REPLAYS };
 static const struct option options[] = {
-    {"output", required_argument, NULL, 'o'},
-    {"sample", required_argument, NULL, SAMPLE},
-    {"table", required_argument, NULL, TABLE},
-    {"keep", required_argument, NULL, KEEP},
-    {"handles", no_argument, NULL, BY_HANDLE},
-    {"help", no_argument, NULL, 'h'},
-    {0},
+    {"output", required_argument, NULL, 'o'},  {"sample", required_argument, NULL, SAMPLE},
+    {"table", required_argument, NULL, TABLE}, {"keep", required_argument, NULL, KEEP},
+    {"handles", no_argument, NULL, BY_HANDLE}, {"no-replays", no_argument, NULL, NO_REPLAYS},
+    {"help", no_argument, NULL, 'h'},          {0},
 };
 
 typedef struct {
-  char output[PATH_MAX], folder[PATH_MAX], library[PATH_MAX], handles[PATH_MAX], program[PATH_MAX];
-  bool by_handle;
+  char output[PATH_MAX], folder[PATH_MAX], library[PATH_MAX], handles[PATH_MAX], graphs[PATH_MAX],
+      program[PATH_MAX];
+  bool by_handle, no_replays;
   const char *sample, *table, *keep;
   char **command;
 } run_t;
@@ -66,6 +71,8 @@ static int check(run_t *run) {
   if (status) return status;
   if (!gs_library_path(GS_LIBRARY, run->library, sizeof run->library)) return GS_EXIT_MACHINE;
   if (run->by_handle && !gs_library_path(GS_HANDLES, run->handles, sizeof run->handles))
+    return GS_EXIT_MACHINE;
+  if (!run->no_replays && !gs_library_path(GS_GRAPHS, run->graphs, sizeof run->graphs))
     return GS_EXIT_MACHINE;
   gs_program_check(run->program, &program);
   if (program.verdict != GS_PROGRAM_FINE) gs_say("%s", program.why);
@@ -117,7 +124,8 @@ static bool set_environment(const run_t *run) {
   setenv("GEMMSHIM_SAMPLE", run->sample ? run->sample : "16", run->sample != NULL);
   const char *off = getenv("GEMMSHIM_OFF");
   if (off && !strcmp(off, "1")) gs_say("warning: GEMMSHIM_OFF=1 is set: nothing will be counted");
-  return (!run->by_handle || gs_preload_add(run->handles)) && gs_preload_add(run->library);
+  return (run->no_replays || gs_preload_add(run->graphs)) &&
+         (!run->by_handle || gs_preload_add(run->handles)) && gs_preload_add(run->library);
 }
 
 static void say_nothing_seen(const run_t *run) {
@@ -235,6 +243,9 @@ int gs_cmd_run(int argc, char **argv) {
       break;
     case BY_HANDLE:
       run.by_handle = true;
+      break;
+    case NO_REPLAYS:
+      run.no_replays = true;
       break;
     case 'h':
       return gs_help(help);

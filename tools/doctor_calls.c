@@ -37,10 +37,16 @@ void gs_doctor_calls(gs_findings_t *found, const char *path) {
             "looked up by handle (--handles)",
             "0 products seen so far");
   }
-  if (totals.captured)
+  if (totals.captured) {
+    char replays[40];
+    gs_replays_format(replays, sizeof replays, totals.captured, totals.traced, totals.replays);
     gs_note(found, "calls",
-            "what was served when captured is served in every replay; replays are not counted",
-            "%" PRIu64 " of them were captured into CUDA graphs", totals.captured);
+            "what was served when captured is served in every replay; replays are counted under gemmshim "
+            "run, where "
+            "the CUDA runtime is linked dynamically",
+            "%" PRIu64 " of them were captured into CUDA graphs; products run by replays: %s",
+            totals.captured, replays);
+  }
   find_reasons(found, &totals);
   gs_calls_free(&set);
 }

@@ -24,8 +24,8 @@ static bool gemm_is_sane(const gs_gemm_t *g) {
 }
 
 static bool counts_are_sane(const gs_slot_t *slot) {
-  bool sane =
-      slot->captured < GS_COUNT_MAX && slot->samples < GS_COUNT_MAX && slot->sampled_ns < GS_COUNT_MAX;
+  bool sane = slot->captured < GS_COUNT_MAX && slot->replayed < GS_COUNT_MAX &&
+              slot->samples < GS_COUNT_MAX && slot->sampled_ns < GS_COUNT_MAX;
   for (int s = 0; s < GS_SHARDS; s++)
     for (int r = 0; r < GS_REASON_COUNT; r++) sane &= slot->shard[s].calls[r] < GS_COUNT_MAX;
   return sane;
@@ -53,13 +53,17 @@ static void add_trial(gs_shape_t *call, const gs_slot_t *slot) {
 }
 
 static void add_slot(gs_calls_t *set, const gs_slot_t *slot) {
-  gs_shape_t *call = gs_calls_entry(set, &slot->gemm), one = {.captured = slot->captured};
+  gs_shape_t *call = gs_calls_entry(set, &slot->gemm),
+             one = {.captured = slot->captured, .traced = slot->traced};
   add_counts(one.calls, slot->shard);
   uint64_t count = gs_call_count(&one), served = gs_call_served(&one);
   if (one.captured > count) one.captured = count; /* the process may be between two counters */
 
   for (int r = 0; r < GS_REASON_COUNT; r++) call->calls[r] += one.calls[r];
+  if (one.traced > one.captured) one.traced = one.captured;
   call->captured += one.captured;
+  call->traced += one.traced;
+  call->replays += slot->replayed;
   add_trial(call, slot);
   call->compared += slot->compared, call->off += slot->off;
   if (slot->worst_off > call->worst_off) call->worst_off = (double)slot->worst_off;

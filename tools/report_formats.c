@@ -15,11 +15,15 @@ void gs_report_shapes(FILE *file, const char *prefix, const gs_calls_t *set, int
   gs_totals_t totals = gs_totals(set);
   const gs_shape_t *call = set->calls;
   for (int i = 0; call && i < top; i++, call = call->hh.next) {
-    char product[256], verdict[128], share[16] = "?", mean[16] = "?", captured[48] = "";
+    char product[256], verdict[128], share[16] = "?", mean[16] = "?", captured[96] = "";
     double us = gs_call_us(call);
     if (us > 0) snprintf(share, sizeof share, "%.1f%%", percent(us, totals.us));
     if (us > 0) snprintf(mean, sizeof mean, "%.1f", gs_call_mean_us(call));
-    if (call->captured) snprintf(captured, sizeof captured, " [%" PRIu64 " captured]", call->captured);
+    if (call->captured) {
+      char replays[40];
+      gs_replays_format(replays, sizeof replays, call->captured, call->traced, call->replays);
+      snprintf(captured, sizeof captured, " [%" PRIu64 " captured, replays: %s]", call->captured, replays);
+    }
     gs_gemm_describe(product, sizeof product, &call->gemm);
     gs_call_verdict(verdict, sizeof verdict, call);
     fprintf(file, "%s%6s %9" PRIu64 " %8s  %s  %s%s\n", prefix, share, gs_call_count(call), mean, verdict,
@@ -105,11 +109,18 @@ static void json_compared(cJSON *object, const gs_shape_t *call) {
   add_number(compared, "worst", call->worst_off, true);
 }
 
+/* Where traced is less than captured, there were that many replays at least. */
+static void json_replays(cJSON *object, uint64_t captured, uint64_t traced, uint64_t replays) {
+  cJSON_AddNumberToObject(object, "captured", (double)captured);
+  cJSON_AddNumberToObject(object, "traced", (double)traced);
+  add_number(object, "replays", (double)replays, traced || !captured);
+}
+
 static cJSON *json_call(const gs_shape_t *call) {
   cJSON *object = json_product(&call->gemm), *reasons;
   cJSON_AddNumberToObject(object, "calls", (double)gs_call_count(call));
   cJSON_AddNumberToObject(object, "served", (double)gs_call_served(call));
-  cJSON_AddNumberToObject(object, "captured", (double)call->captured);
+  json_replays(object, call->captured, call->traced, call->replays);
   add_number(object, "mean_us", gs_call_mean_us(call), call->timed);
   add_number(object, "gpu_us", gs_call_us(call), call->timed);
   cJSON_AddBoolToObject(object, "servable", gs_call_servable(call));
@@ -127,7 +138,7 @@ static void json_totals(cJSON *root, const gs_totals_t *t) {
   cJSON_AddNumberToObject(root, "shapes_seen", (double)t->shapes);
   cJSON_AddNumberToObject(root, "calls", (double)t->calls);
   cJSON_AddNumberToObject(root, "served", (double)t->served);
-  cJSON_AddNumberToObject(root, "captured", (double)t->captured);
+  json_replays(root, t->captured, t->traced, t->replays);
   add_number(root, "gpu_us", t->us, t->us > 0);
   add_number(root, "served_gpu_us", t->served_us, t->us > 0);
   add_number(root, "servable_gpu_us", t->servable_us, t->us > 0);
@@ -171,9 +182,13 @@ void gs_report_prometheus(const gs_calls_t *set) {
     printf("gemmshim_products_total{verdict=\"%s\",reason=\"%s\"} %" PRIu64 "\n",
            r == GS_REASON_SERVED ? "served" : "forwarded", gs_reason_names[r], totals.by_reason[r]);
   printf("gemmshim_products_total{verdict=\"forwarded\",reason=\"unknown\"} %" PRIu64 "\n", totals.untold);
-  metric("captured_products_total", "counter",
-         "Products, among them, that were captured into CUDA graphs; their replays are not counted.");
+  metric("captured_products_total", "counter", "Products, among them, that were captured into CUDA graphs.");
   printf("gemmshim_captured_products_total %" PRIu64 "\n", totals.captured);
+  metric("untraced_products_total", "counter",
+         "Captured products, among them, whose replays cannot be seen.");
+  printf("gemmshim_untraced_products_total %" PRIu64 "\n", totals.captured - totals.traced);
+  metric("replayed_products_total", "counter", "Products that launches of graphs ran, where they are seen.");
+  printf("gemmshim_replayed_products_total %" PRIu64 "\n", totals.replays);
   metric("product_seconds_total", "counter", "GPU time of products, estimated from sampled calls.");
   printf("gemmshim_product_seconds_total{verdict=\"served\"} %.9g\n", totals.served_us / 1e6);
   printf("gemmshim_product_seconds_total{verdict=\"forwarded\"} %.9g\n",
@@ -187,17 +202,19 @@ void gs_report_prometheus(const gs_calls_t *set) {
 void gs_report_csv(const gs_calls_t *set, int top) {
   puts("entry,transa,transb,m,n,k,lda,ldb,ldc,ldd,a_type,b_type,c_type,d_type,compute,epilogue,batch_kind,"
        "batch,"
-       "stride_a,stride_b,stride_c,stride_d,align,calls,served,captured,mean_us,gpu_us,kernel,main_reason");
+       "stride_a,stride_b,stride_c,stride_d,align,calls,served,captured,replays,mean_us,gpu_us,kernel,main_"
+       "reason");
   const gs_shape_t *call = set->calls;
   for (int i = 0; call && i < top; i++, call = call->hh.next) {
-    char product[512], times[64] = ",";
+    char product[512], times[64] = ",", replays[24] = "";
     gs_gemm_format(product, sizeof product, &call->gemm);
     for (char *c = product; *c; c++)
       if (*c == '\t') *c = ',';
     if (call->timed) snprintf(times, sizeof times, "%.3f,%.3f", gs_call_mean_us(call), gs_call_us(call));
+    if (call->traced == call->captured) snprintf(replays, sizeof replays, "%" PRIu64, call->replays);
     gs_reason_t reason = gs_call_reason(call);
-    printf("%s,%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%s,%s,%s\n", product, gs_call_count(call),
-           gs_call_served(call), call->captured, times, call->kernel,
+    printf("%s,%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%s,%s,%s,%s\n", product, gs_call_count(call),
+           gs_call_served(call), call->captured, replays, times, call->kernel,
            reason == GS_REASON_COUNT ? "unknown" : gs_reason_names[reason]);
   }
 }

@@ -11,20 +11,22 @@ gs_totals_t gs_totals(const gs_calls_t *set) {
   double timed = 0, servable_untimed = 0; /* calls */
   for (int r = 0; r < GS_REASON_COUNT; r++) t.by_reason[r] = set->overflow[r];
   for (const gs_shape_t *call = set->calls; call; call = call->hh.next) {
-    uint64_t count = gs_call_count(call), free_calls = count - call->captured;
+    uint64_t count = gs_call_count(call), runs = gs_call_runs(call);
     double us = gs_call_us(call);
     bool servable = gs_call_servable(call);
     t.shapes++;
     for (int r = 0; r < GS_REASON_COUNT; r++) t.by_reason[r] += call->calls[r];
     t.untold += call->untold;
     t.captured += call->captured;
+    t.traced += call->traced;
+    t.replays += call->replays;
     t.samples += call->samples;
     t.us += us;
     t.served_us += us * (double)gs_call_served(call) / (double)(count ? count : 1);
-    if (us > 0) timed += (double)free_calls;
+    if (us > 0) timed += (double)runs;
     if (us > 0 && servable) t.servable_us += us;
-    if (us <= 0) t.untimed += free_calls;
-    if (us <= 0 && servable) servable_untimed += (double)free_calls;
+    if (us <= 0) t.untimed += runs;
+    if (us <= 0 && servable) servable_untimed += (double)runs;
   }
   if (timed > 0) t.servable_us += servable_untimed * t.us / timed;
   t.calls = t.untold;
@@ -41,10 +43,10 @@ gs_ceiling_t gs_ceiling(const gs_totals_t *t, int processes) {
   gs_ceiling_t c = {0};
   if (t->calls == 0)
     snprintf(c.why, sizeof c.why, "no products were seen");
-  else if (t->captured)
+  else if (t->captured > t->traced)
     snprintf(c.why, sizeof c.why,
              "%.0f%% of the products were captured into CUDA graphs, whose replays hide them",
-             ceil(percent((double)t->captured, (double)t->calls)));
+             ceil(percent((double)(t->captured - t->traced), (double)t->calls)));
   else if (t->samples == 0)
     snprintf(c.why, sizeof c.why, "no timed samples");
   else if (processes == 0)
@@ -101,9 +103,12 @@ void gs_totals_print(FILE *file, const char *prefix, const gs_totals_t *t, int m
           "%s%" PRIu64 " products of %" PRIu64 " shapes; gemmshim served %" PRIu64
           " (%.1f%% of the calls, %s)\n",
           prefix, t->calls, t->shapes, t->served, percent((double)t->served, (double)t->calls), time);
-  if (t->captured)
-    fprintf(file, "%s%" PRIu64 " of them were captured into CUDA graphs; how often those ran is unknown\n",
-            prefix, t->captured);
+  if (t->captured) {
+    char replays[64];
+    gs_replays_format(replays, sizeof replays, t->captured, t->traced, t->replays);
+    fprintf(file, "%s%" PRIu64 " of them were captured into CUDA graphs; products run by replays: %s\n",
+            prefix, t->captured, replays);
+  }
   for (int i = 0; i < reasons && i < most_reasons; i++)
     fprintf(file, "%sforwarded %" PRIu64 " (%.1f%%) %s: %s\n", prefix, t->by_reason[order[i]],
             percent((double)t->by_reason[order[i]], (double)t->calls), gs_reason_names[order[i]],
@@ -111,6 +116,13 @@ void gs_totals_print(FILE *file, const char *prefix, const gs_totals_t *t, int m
   if (t->untold)
     fprintf(file, "%sforwarded %" PRIu64 " (%.1f%%) for reasons that .calls files do not keep\n", prefix,
             t->untold, percent((double)t->untold, (double)t->calls));
+}
+
+void gs_replays_format(char *buffer, size_t size, uint64_t captured, uint64_t traced, uint64_t replays) {
+  if (captured && !traced)
+    snprintf(buffer, size, "unknown");
+  else
+    snprintf(buffer, size, "%s%" PRIu64, traced < captured ? "at least " : "", replays);
 }
 
 void gs_call_verdict(char *buffer, size_t size, const gs_shape_t *call) {

@@ -5,11 +5,11 @@
 #include "calls.h"
 
 typedef struct {
-  uint64_t shapes, calls, served, captured, untold;
+  uint64_t shapes, calls, served, captured, traced, replays, untold;
   uint64_t by_reason[GS_REASON_COUNT]; /* overflow included */
   uint64_t samples;
-  uint64_t untimed;   /* calls of shapes that were never sampled, captured ones left out */
-  double us;          /* GPU time of the sampled shapes' calls */
+  uint64_t untimed;   /* products that ran, of shapes that were never sampled */
+  double us;          /* GPU time of the sampled shapes, replays included where they are seen */
   double served_us;   /* of this, what gemmshim computed */
   double servable_us; /* GPU time of the calls that a shipped kernel could compute, served or not; shapes
                          never sampled count at the mean of the others */
@@ -39,6 +39,9 @@ int gs_reasons_by_count(const gs_totals_t *totals, gs_reason_t order[GS_REASON_C
 /* Prints totals: what was seen, what was served, and the most frequent reasons why the rest was not, each
  * line after prefix. */
 void gs_totals_print(FILE *file, const char *prefix, const gs_totals_t *totals, int most_reasons);
+/* "12000", "at least 12000" where launches of some graphs were not seen, "unknown" where none were. */
+void gs_replays_format(char *buffer, size_t size, uint64_t captured, uint64_t traced, uint64_t replays);
+
 /* Who computed the shape and why: "mma_f16_...", "library: no_row", both where both did. */
 void gs_call_verdict(char *buffer, size_t size, const gs_shape_t *call);
 

@@ -36,6 +36,7 @@ bool gs_read_long(const char *text, long lo, long hi, long *value);
 
 #define GS_LIBRARY "libgemmshim.so"
 #define GS_HANDLES "libgemmshim-handles.so"
+#define GS_GRAPHS  "libgemmshim-graphs.so"
 /* Path of such a file beside this executable, or in ../lib when installed; false and a line said when it is in
  * neither place. */
 bool gs_library_path(const char *name, char *path, size_t size);

@@ -24,7 +24,7 @@ $(CLI_STATIC): tests/cli/static.c
 
 ## test-cli: the command line's tests
 .PHONY: test-cli
-test-cli: $(CLI_RUNNER) $(CLI) $(SHIM) $(HANDLES) $(SIM_DEMO) $(SIM_DRIVERS) $(BUILD)/tests/preload/lookup $(BUILD)/tests/preload/probe
+test-cli: $(CLI_RUNNER) $(CLI) $(SHIM) $(HANDLES) $(GRAPHS) $(SIM_DEMO) $(SIM_DRIVERS) $(BUILD)/tests/preload/lookup $(BUILD)/tests/preload/probe $(BUILD)/tests/preload/replays
 	$(CLI_RUNNER) -j2
 
 -include $(wildcard $(BUILD)/tests/cli/*.d)

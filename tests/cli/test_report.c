@@ -145,6 +145,45 @@ Test(report, captured_calls_hide_the_ceiling_and_have_no_time) {
   cr_assert(number_at(root, "shapes.0.captured") == 25);
 }
 
+/* 100 calls of 50 us, 25 of them captured, and 925 replays seen: 50 ms of a second. */
+Test(report, replays_that_are_seen_count) {
+  histogram_t h;
+  histogram_init(&h);
+  gs_slot_t *slot = histogram_add(&h, 8, GS_REASON_NO_ROW, 100, 50);
+  slot->captured = slot->traced = 25, slot->replayed = 925;
+  histogram_write(&h, "a.gshist");
+  cJSON *root = report_json("a.gshist", 0);
+  cr_assert(number_at(root, "gpu_us") == 1000 * 50 && number_at(root, "ceiling.share") == 0.05);
+  cr_assert(number_at(root, "shapes.0.replays") == 925 && number_at(root, "shapes.0.traced") == 25);
+  cr_assert(number_at(root, "replays") == 925);
+  HAS(sh("$G report a.gshist").out, "[25 captured, replays: 925]");
+  HAS(sh("$G report --csv a.gshist").out, ",100,0,25,925,");
+  HAS(sh("$G report --prometheus a.gshist").out, "gemmshim_replayed_products_total 925\n");
+  HAS(sh("$G report --calls a.calls a.gshist; cat a.calls").out, "\t100\t0\t50.000\t25\t925\n");
+  root = report_json("a.calls", 0);
+  cr_assert(number_at(root, "shapes.0.replays") == 925 && number_at(root, "gpu_us") == 1000 * 50);
+}
+
+/* Unknown is never zero; of two processes one of which was seen, there were that many at least. */
+Test(report, replays_that_are_not_seen_are_unknown) {
+  histogram_t h;
+  histogram_init(&h);
+  gs_slot_t *slot = histogram_add(&h, 8, GS_REASON_NO_ROW, 100, 50);
+  slot->captured = 25;
+  histogram_write(&h, "unseen.gshist");
+  slot->traced = 25, slot->replayed = 925;
+  histogram_write(&h, "seen.gshist");
+  cr_assert(cJSON_IsNull(json_at(report_json("unseen.gshist", 0), "shapes.0.replays")));
+  HAS(sh("$G report unseen.gshist").out, "[25 captured, replays: unknown]");
+  HAS(sh("$G report --csv unseen.gshist").out, ",100,0,25,,");
+  result_t both = sh("$G report seen.gshist unseen.gshist");
+  HAS(both.out, "[50 captured, replays: at least 925]");
+  HAS(both.out, "ceiling unknown: 13% of the products were captured into CUDA graphs");
+  HAS(sh("$G report --prometheus seen.gshist unseen.gshist").out, "gemmshim_untraced_products_total 25\n");
+  STATUS(sh("$G report --calls a.calls seen.gshist unseen.gshist"), 0);
+  cr_assert(cJSON_IsNull(json_at(report_json("a.calls", 0), "shapes.0.replays")));
+}
+
 /* ---- other forms ---- */
 
 Test(report, calls_file_reads_back) {
@@ -184,8 +223,8 @@ Test(report, csv_has_as_many_fields_as_its_header) {
   result_t r =
       sh("$G report --csv a.gshist | awk -F, 'NR == 1 { n = NF } NF != n { exit 9 } END { print NR, n }'");
   STATUS(r, 0);
-  cr_assert_str_eq(r.out, "4 30\n");
-  HAS(sh("$G report --csv a.gshist").out, ",500,0,0,300.000,150000.000,,no_row");
+  cr_assert_str_eq(r.out, "4 31\n");
+  HAS(sh("$G report --csv a.gshist").out, ",500,0,0,0,300.000,150000.000,,no_row");
 }
 
 /* As its documentation says: a line is a comment, or a name, labels in braces, a number. */

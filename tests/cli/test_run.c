@@ -45,12 +45,15 @@ Test(run, path_is_searched) {
   STATUS(sh("PATH=:/nonexistent $G run -- tool"), 21);       /* an empty entry is this folder */
 }
 
+#define BOTH GS_BUILD "/libgemmshim.so:" GS_BUILD "/libgemmshim-graphs.so"
 Test(run, preload_is_put_in_front_of_what_is_there) {
   result_t r = sh("LD_PRELOAD=libdl.so.2 $G run -- printenv LD_PRELOAD");
   STATUS(r, 0);
+  cr_assert_str_eq(r.out, BOTH ":libdl.so.2\n");
+  r = sh("LD_PRELOAD=libdl.so.2 $G run --no-replays -- printenv LD_PRELOAD");
   cr_assert_str_eq(r.out, GS_BUILD "/libgemmshim.so:libdl.so.2\n");
   r = sh("LD_PRELOAD=\"libdl.so.2 $SHIM\" $G run -- printenv LD_PRELOAD"); /* once, though it is there */
-  cr_assert_str_eq(r.out, GS_BUILD "/libgemmshim.so:libdl.so.2\n");
+  cr_assert_str_eq(r.out, BOTH ":libdl.so.2\n");
 }
 
 Test(run, sampling_is_16_unless_said) {
@@ -130,12 +133,13 @@ Test(run, without_the_library_nothing_runs) {
 }
 
 Test(run, installed_layout_is_found) {
-  STATUS(sh("mkdir -p p/bin p/lib; cp $G p/bin/; cp $SHIM p/lib/; p/bin/gemmshim run -- printenv LD_PRELOAD"),
+  STATUS(sh("mkdir -p p/bin p/lib; cp $G p/bin/; cp $SHIM ${SHIM%%.so}-graphs.so p/lib/; p/bin/gemmshim run "
+            "-- printenv LD_PRELOAD"),
          0);
 }
 
 Test(run, a_path_that_the_loader_would_split_is_refused) {
-  result_t r = sh("mkdir 'a b'; cp $G $SHIM 'a b/'; 'a b/gemmshim' run -- touch ran");
+  result_t r = sh("mkdir 'a b'; cp $G $SHIM ${SHIM%%.so}-graphs.so 'a b/'; 'a b/gemmshim' run -- touch ran");
   STATUS(r, GS_EXIT_MACHINE);
   HAS(r.err, "spaces and colons");
   cr_assert(!exists("ran"));
@@ -163,6 +167,17 @@ Test(run, handles_come_after_the_library) {
   STATUS(r, GS_EXIT_MACHINE);
   HAS(r.err, "libgemmshim-handles.so is neither in");
   cr_assert(!exists("ran"));
+}
+
+Test(run, replays_are_counted_unless_told_otherwise) {
+  static const char graphs[] = GS_BUILD "/tests/preload/replays runtime plain 7";
+  result_t r = sh("LD_LIBRARY_PATH=$SIM $G run -o a.calls -- %s", graphs);
+  STATUS(r, 0);
+  HAS(r.err, "4 of them were captured into CUDA graphs; products run by replays: 28\n");
+  HAS(r.err, "[3 captured, replays: 21]");
+  r = sh("LD_LIBRARY_PATH=$SIM $G run --no-replays -o a.calls -- %s", graphs);
+  STATUS(r, 0);
+  HAS(r.err, "products run by replays: unknown\n");
 }
 
 Test(run, L6_look_ups_by_handle_are_seen_where_asked) {

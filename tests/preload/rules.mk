@@ -14,11 +14,11 @@ REAL_CLIENTS := $(foreach l,$(REAL_LIBS),null_handle-$(subst .,,$(suffix $(l))))
 # Programs that link a stand-in in the ordinary way: NAME with cuBLAS 13, NAME-12 with 12.
 PRELOAD_LINKED := plain forker threads entries nested serve special lt errors graph captures contexts shapes algo graphs \
                    places
-PRELOAD_LINKED += probe scenario random
+PRELOAD_LINKED += probe scenario random replays
 PRELOAD_OLD    := plain-12 lt-12
 PRELOAD_CLIENTS := $(PRELOAD_LINKED) $(PRELOAD_OLD) weak host plugin-12.so plugin-13.so extension.so libstub.so \
                    plugin-stub.so $(REAL_CLIENTS) lookup scopes scope-local.so handles-O0.so \
-                   hooker-chains.so hooker-skips.so
+                   hooker-chains.so hooker-skips.so replays-12.so replays-13.so
 PRELOAD_TESTS  := $(wildcard tests/preload/test_*.c)
 
 CUDA12 := $(BUILD)/sim/cuda12/libcublas.so.12 $(BUILD)/sim/cuda12/libcublasLt.so.12
@@ -47,6 +47,12 @@ $(PRELOAD_DIR)/plugin-12.so: $(PRELOAD_DIR)/plugin.o $(CLIENT) $(CUDA12) $(DRIVE
 	$(CC) $(SAN_FLAGS) -shared -Wl,-soname,$(@F) -o $@ $^ -lm
 $(PRELOAD_DIR)/plugin-13.so: $(PRELOAD_DIR)/plugin.o $(CLIENT) $(CUDA13) $(DRIVER)
 	$(CC) $(SAN_FLAGS) -shared -Wl,-soname,$(@F) -o $@ $^ -lm
+# With the CUDA runtime, too.
+$(PRELOAD_DIR)/replays: $(BUILD)/sim/cuda13/libcudart.so.13
+$(PRELOAD_DIR)/replays-12.so: $(CUDA12) $(BUILD)/sim/cuda12/libcudart.so.12
+$(PRELOAD_DIR)/replays-13.so: $(CUDA13) $(BUILD)/sim/cuda13/libcudart.so.13
+$(PRELOAD_DIR)/replays-%.so: tests/preload/replays.c $(CLIENT) $(DRIVER)
+	$(CC) $(PRELOAD_CFLAGS) -fPIC -fvisibility=hidden -DREPLAYS_PLUGIN='"$*"' -shared -Wl,-soname,$(@F) -o $@ $(filter-out %.h,$^) -lm
 $(PRELOAD_DIR)/extension.so: $(PRELOAD_DIR)/extension.o $(PRELOAD_DIR)/plugin-13.so
 	$(CC) $(SAN_FLAGS) -shared -Wl,-soname,$(@F) -Wl,-rpath,'$$ORIGIN' -o $@ $^
 $(PRELOAD_DIR)/libstub.so: $(PRELOAD_DIR)/stub.o
@@ -87,7 +93,7 @@ $(PRELOAD_DIR)/run.o $(PRELOAD_TESTS:tests/preload/%.c=$(PRELOAD_DIR)/%.o): PREL
 $(PRELOAD_DIR)/faulty.so: $(PRELOAD_DIR)/faulty.o
 	$(CC) -shared -Wl,-soname,$(@F) -o $@ $^ -ldl
 
-$(PRELOAD_RUNNER): | $(PRELOAD_DIR)/faulty.so $(PRELOAD_CLIENTS:%=$(PRELOAD_DIR)/%) $(BUILD)/libgemmshim.so $(HANDLES) $(SIM_DRIVERS) $(SIM_DEMO) \
+$(PRELOAD_RUNNER): | $(PRELOAD_DIR)/faulty.so $(PRELOAD_CLIENTS:%=$(PRELOAD_DIR)/%) $(BUILD)/libgemmshim.so $(HANDLES) $(GRAPHS) $(SIM_DRIVERS) $(SIM_DEMO) \
     $(BUILD)/tests/overhead/overhead
 
 ## majors: fetch cuBLAS 11 and 12 as published for pip (1 GB); the tests then run on them too

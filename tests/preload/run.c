@@ -182,6 +182,24 @@ gs_slot_t run_slot(const run_t *r) {
   return slot;
 }
 
+gs_slot_t run_slot_of(const run_t *r, int n) {
+  char pattern[256];
+  glob_t found = {0};
+  gs_slot_t sum = {0}, slot;
+  snprintf(pattern, sizeof pattern, "%s/calls/*" GS_HISTOGRAM_SUFFIX, r->folder);
+  glob(pattern, 0, NULL, &found);
+  for (size_t i = 0; i < found.gl_pathc; i++) {
+    FILE *file = fopen(found.gl_pathv[i], "rb");
+    cr_assert(file && fseek(file, sizeof(gs_histogram_file_t), SEEK_SET) == 0);
+    while (fread(&slot, sizeof slot, 1, file) == 1)
+      if (slot.ready && slot.gemm.n == n)
+        sum.captured += slot.captured, sum.traced += slot.traced, sum.replayed += slot.replayed;
+    fclose(file);
+  }
+  globfree(&found);
+  return sum;
+}
+
 int64_t run_number(const run_t *r, const char *name) {
   char mark[64];
   snprintf(mark, sizeof mark, "%s: ", name);

@@ -40,6 +40,8 @@ int64_t run_count(const run_t *r, int entry, int reason, long pid);
 int run_histograms(const run_t *r); /* files */
 /* Of the first shape in its histogram. */
 gs_slot_t run_slot(const run_t *r);
+/* Of products with that n, added up over all its histograms where they were captured. */
+gs_slot_t run_slot_of(const run_t *r, int n);
 
 /* A number that the program printed as "name: 12"; -1 where it did not. */
 int64_t run_number(const run_t *r, const char *name);

@@ -137,6 +137,18 @@ SIM_EXPORT CUresult cuGraphInstantiateWithFlags(CUgraphExec *exec, CUgraph graph
   return CUDA_SUCCESS;
 }
 
+SIM_EXPORT CUresult cuGraphClone(CUgraph *clone, CUgraph graph) {
+  SIM_ENTER(clone, graph);
+  return cuGraphInstantiateWithFlags((CUgraphExec *)clone, graph, 0);
+}
+
+SIM_EXPORT CUresult cuGraphAddChildGraphNode(CUgraphNode *node, CUgraph graph,
+                                             const CUgraphNode *dependencies, size_t count, CUgraph child) {
+  SIM_ENTER(node, graph, dependencies, count, child);
+  *node = NULL;
+  return graph && child ? copy(graph, child) : CUDA_ERROR_INVALID_VALUE;
+}
+
 /* Nodes and user objects of the executable graph give way to copies of the new graph's; those of the same kind,
  * in the same order, that is: else nothing changes. */
 SIM_EXPORT CUresult cuGraphExecUpdate(CUgraphExec exec, CUgraph graph, CUgraphExecUpdateResultInfo *info) {

@@ -152,19 +152,13 @@ SIM_EXPORT CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)
   return CUDA_SUCCESS;
 }
 
-SIM_EXPORT CUresult cuStreamBeginCapture(CUstream handle, CUstreamCaptureMode mode) {
-  SIM_ENTER(handle, mode);
+static CUresult begin(CUstream handle, CUgraph graph, CUstreamCaptureMode mode) {
   CUstream stream;
   DRIVER_TRY(driver_stream(handle, &stream));
   if (stream == &stream->context->legacy) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
   if (atomic_load(&stream->capture)) return CUDA_ERROR_ILLEGAL_STATE;
   capture_t *capture = calloc(1, sizeof *capture);
-  CUgraph graph = driver_graph_new();
-  if (!capture || !graph) {
-    free(capture);
-    if (graph) driver_graph_free(graph);
-    return CUDA_ERROR_OUT_OF_MEMORY;
-  }
+  if (!capture) return CUDA_ERROR_OUT_OF_MEMORY;
   capture->graph = graph;
   capture->id = driver_next_id();
   capture->mode = mode;
@@ -177,6 +171,25 @@ SIM_EXPORT CUresult cuStreamBeginCapture(CUstream handle, CUstreamCaptureMode mo
   atomic_fetch_add(&capture_count, 1);
   atomic_store(&stream->capture, capture);
   return CUDA_SUCCESS;
+}
+
+SIM_EXPORT CUresult cuStreamBeginCapture(CUstream handle, CUstreamCaptureMode mode) {
+  SIM_ENTER(handle, mode);
+  CUgraph graph = driver_graph_new();
+  CUresult result = graph ? begin(handle, graph, mode) : CUDA_ERROR_OUT_OF_MEMORY;
+  if (graph && result != CUDA_SUCCESS) driver_graph_free(graph);
+  return result;
+}
+
+#if CUDA_VERSION < 12030 /* a program may bring a newer runtime than our toolkit */
+typedef void CUgraphEdgeData;
+#endif
+/* Into a graph that is there already; as everywhere here, nodes run in the order of their making. */
+SIM_EXPORT CUresult cuStreamBeginCaptureToGraph(CUstream handle, CUgraph graph,
+                                                const CUgraphNode *dependencies, const CUgraphEdgeData *data,
+                                                size_t count, CUstreamCaptureMode mode) {
+  SIM_ENTER(handle, graph, dependencies, data, count, mode);
+  return graph ? begin(handle, graph, mode) : CUDA_ERROR_INVALID_VALUE;
 }
 
 SIM_EXPORT CUresult cuStreamEndCapture(CUstream handle, CUgraph *graph) {

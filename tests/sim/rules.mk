@@ -1,4 +1,4 @@
-# The CPU stand-ins: $(BUILD)/sim/cuda12 and cuda13 (libcublas, libcublasLt), $(BUILD)/sim/driver (libcuda),
+# The CPU stand-ins: $(BUILD)/sim/cuda12 and cuda13 (libcublas, libcublasLt, libcudart), $(BUILD)/sim/driver (libcuda),
 # $(BUILD)/sim/driver-old (a driver before CUDA 12: no library loading), and the demo. Included by the top
 # Makefile; `make -f tests/sim/rules.mk sim` works alone where $(BUILD)/libgs.a exists.
 BUILD     ?= build
@@ -13,11 +13,12 @@ SIM_DRIVER := cuda_compare cuda_device cuda_memory cuda_stream cuda_graph cuda_k
 SIM_DRIVERS := $(SIM)/driver/libcuda.so.1 $(SIM)/driver-old/libcuda.so.1
 SIM_NVML   := $(SIM)/driver/libnvidia-ml.so.1
 SIM_CUBLAS := $(foreach v,12 13,$(SIM)/cuda$(v)/libcublas.so.$(v) $(SIM)/cuda$(v)/libcublasLt.so.$(v))
+SIM_CUDART := $(foreach v,12 13,$(SIM)/cuda$(v)/libcudart.so.$(v))
 SIM_DEMO   := $(SIM)/demo
 
 ## sim: the CPU stand-ins for libcublas, libcublasLt and libcuda
 .PHONY: sim
-sim: $(SIM_DRIVERS) $(SIM_NVML) $(SIM_CUBLAS) $(SIM_DEMO)
+sim: $(SIM_DRIVERS) $(SIM_NVML) $(SIM_CUBLAS) $(SIM_CUDART) $(SIM_DEMO)
 
 $(SIM)/obj/%.o: tests/sim/%.c
 	@mkdir -p $(@D)
@@ -59,6 +60,13 @@ $(SIM)/cuda$(1)/libcublas.so.$(1): $(foreach o,cublas handle $(SIM_SHARED),$(SIM
     $(SIM)/cuda$(1)/libcublas.map $(SIM)/cuda$(1)/libcublasLt.so.$(1)
 	$$(CC) $(SAN_FLAGS) -shared -o $$@ -Wl,-soname,$$(@F) -Wl,--version-script=$(SIM)/cuda$(1)/libcublas.map \
 	  -Wl,-rpath,'$$$$ORIGIN' $$(filter %.o,$$^) $(SIM)/cuda$(1)/libcublasLt.so.$(1) -ldl -lm -lpthread
+
+$(SIM)/cuda$(1)/libcudart.map:
+	@mkdir -p $$(@D)
+	echo 'libcudart.so.$(1) { global: cuda*; sim_*; local: *; };' > $$@
+$(SIM)/cuda$(1)/libcudart.so.$(1): $(SIM)/obj$(1)/cudart.o $(SIM)/cuda$(1)/libcudart.map
+	$$(CC) $(SAN_FLAGS) -shared -o $$@ -Wl,-soname,$$(@F) -Wl,--version-script=$(SIM)/cuda$(1)/libcudart.map \
+	  $$(filter %.o,$$^) -ldl
 endef
 $(foreach v,12 13,$(eval $(call SIM_MAJOR_RULES,$(v))))
 
