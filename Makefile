@@ -33,7 +33,7 @@ include kernels/rules.mk
 FLOOR_0 := status options log file sha256
 FLOOR_1 := gemm algo histogram extras
 FLOOR_2 := table builtin device real clock choice workspace
-FLOOR_3 := dispatch probation shadow launch library lt graphs
+FLOOR_3 := dispatch probation shadow dump launch library lt graphs
 FLOOR_4 := hooks preload
 
 LIBGS   := $(BUILD)/libgs.a

@@ -3,9 +3,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 /* What is wrong with an open file; the one that was opened is judged, whatever its name leads to by now. */
@@ -41,4 +43,18 @@ char *gs_file_read(const char *path, size_t bytes_max, bool ours, size_t *length
   }
   bytes[*length] = '\0';
   return bytes;
+}
+
+int gs_file_create(const char *folder, const char *suffix, char *path, size_t size) {
+  char host[64] = "host";
+  struct timespec now;
+  clock_gettime(CLOCK_REALTIME, &now);
+  gethostname(host, sizeof host - 1);
+  for (char *c = host; *c; c++)
+    if (*c == '/') *c = '-';
+  int length =
+      snprintf(path, size, "%s/%s-%ld-%llu%s", folder, host, (long)getpid(),
+               (unsigned long long)now.tv_sec * 1000000000 + (unsigned long long)now.tv_nsec, suffix);
+  if (length < 0 || (size_t)length >= size) return errno = ENAMETOOLONG, -1;
+  return open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
 }

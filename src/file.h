@@ -10,4 +10,8 @@
  * why, where it cannot be had. A FIFO does not block. */
 char *gs_file_read(const char *path, size_t bytes_max, bool ours, size_t *length, const char **why);
 
+/* A new file of mode 0600 in folder, of this host, process and moment, so that no two are ever one; never through a
+ * link. Its descriptor and path; -1 and errno. */
+int gs_file_create(const char *folder, const char *suffix, char *path, size_t size);
+
 #endif

@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "file.h"
 #include "log.h"
 #include "options.h"
 
@@ -31,16 +32,8 @@ static uint64_t now_ns(clockid_t clock) {
   return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* A file of its own: host, process and start time in the name, so that no two processes ever share one. */
 static int create_file(char *path, size_t size) {
-  char host[64] = "host";
-  gethostname(host, sizeof host - 1);
-  for (char *c = host; *c; c++)
-    if (*c == '/') *c = '-';
-  int length = snprintf(path, size, "%s/%s-%ld-%llu" GS_HISTOGRAM_SUFFIX, gs_option_text(GS_OPT_CALLS), host,
-                        (long)getpid(), (unsigned long long)now_ns(CLOCK_REALTIME));
-  if (length < 0 || (size_t)length >= size) return errno = ENAMETOOLONG, -1;
-  int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+  int fd = gs_file_create(gs_option_text(GS_OPT_CALLS), GS_HISTOGRAM_SUFFIX, path, size);
   if (fd < 0) return -1;
   int error = posix_fallocate(fd, 0, (off_t)mapped_bytes); /* a full disk shows here, not as a SIGBUS */
   if (!error) return fd;

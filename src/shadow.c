@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "clock.h"
+#include "dump.h"
 #include "histogram.h"
 #include "log.h"
 #include "options.h"
@@ -20,6 +21,7 @@
 /* One comparison on its way. */
 typedef struct {
   _Atomic bool taken;
+  bool dumped; /* copies of its operands are held */
   int slot;
   gs_gemm_t gemm;
   const gs_row_t *row;
@@ -42,6 +44,7 @@ static CUkernel kernels[GS_TYPE_COUNT];
 static enum { UNKNOWN, USABLE, UNUSABLE } state; /* written once, by who holds busy */
 /* One call at a time: two threads on one stream must not write the same memory between library and comparison. */
 static _Atomic bool busy;
+static bool dumping; /* the call in progress; by who holds busy */
 static _Atomic int in_flight;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of the tally */
 static gs_shadow_tally_t tally = {.slot = -1};
@@ -105,6 +108,7 @@ static void receive(void *context, int index, uint64_t ns) {
     const gs_compare_result_t *result = check->result;
     double off = gs_shadow_judge(result, &check->gemm);
     if (!(off <= 1)) retire(check, result, off);
+    if (!(off <= 1) && check->dumped) gs_dump_write(&check->gemm, check->row, off, result);
     gs_histogram_checked(check->slot, (float)off);
     pthread_mutex_lock(&lock);
     tally.compared++;
@@ -114,6 +118,7 @@ static void receive(void *context, int index, uint64_t ns) {
   } else {
     leave_out();
   }
+  if (check->dumped) gs_dump_drop();
   atomic_store(&check->taken, false);
   atomic_fetch_sub(&in_flight, 1);
 }
@@ -204,15 +209,18 @@ void gs_shadow_begin(gs_call_t *call, const gs_place_t *place) {
   bool found = eligible(call) && ready() && find_page(place->context) &&
                gs_workspace_scratch(place->context, call->stream, HEAD + bytes, &memory) == GS_REASON_SERVED;
   CUdeviceptr other = (CUdeviceptr)memory + HEAD;
+  if (found && gs_dump_wanted()) found = dumping = gs_dump_begin(call, place, (void *)other);
   if (found && copies_c(call))
     found = gs_driver.cuMemcpyDtoDAsync(other, (CUdeviceptr)call->at.d, bytes, call->stream) == CUDA_SUCCESS;
   if (found)
     call->shadow = (void *)other;
   else
-    atomic_store(&busy, false), leave_out();
+    gs_shadow_end(call), leave_out();
 }
 
 void gs_shadow_end(gs_call_t *call) {
+  if (dumping) gs_dump_drop();
+  dumping = false;
   call->shadow = NULL;
   atomic_store(&busy, false);
 }
@@ -253,7 +261,9 @@ void gs_shadow_compare(gs_call_t *call, const gs_row_t *row, gs_row_state_t *row
   check->result = result;
   check->slot = call->slot, check->gemm = call->gemm, check->row = row, check->state = row_state;
   int token = gs_clock_start(call->stream, receive, NULL, index);
+  if (token >= 0 && dumping) gs_dump_copy(call);
   if (token >= 0 && enqueue(call, result) == CUDA_SUCCESS) {
+    check->dumped = dumping, dumping = false;
     atomic_fetch_add(&in_flight, 1);
     gs_clock_stop(token, call->stream);
     return;
@@ -270,4 +280,6 @@ void gs_shadow_fork(void) {
   state = UNUSABLE; /* the child has no use of the parent's CUDA */
   busy = false;
   in_flight = 0;
+  dumping = false;
+  gs_dump_fork();
 }

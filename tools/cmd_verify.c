@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "json.h"
+#include "operands.h"
 #include "peer.h"
 #include "pool.h"
 #include "tools.h"
@@ -38,6 +39,9 @@ static const char help[] =
     "  --seed N          repeat the random inputs of an earlier run (each run has its own)\n"
     "  --one-process     use the GPU in this process, as debuggers and sanitizers want it\n"
     "  --json            the verdicts as JSON\n"
+    "  --operands FILE   judge what GEMMSHIM_DUMP left of a call instead, on the CPU: which of gemmshim's "
+    "result and\n"
+    "                    cuBLAS's is how far from FP64 (with --json alone)\n"
     "  --peer FILE.so    check a foreign kernel instead of ours (not with --kernel, --cublas)\n"
     "    --shape MxNxK   at this shape (row-major) instead of the usual ones; any number of times\n\n"
     "A peer is a shared object that defines, with C linkage,\n"
@@ -51,11 +55,11 @@ static const char help[] =
     "3 no GPU, driver or file.\n"
     "example: gemmshim verify --kernel 'mma_f16_f16_tn_*'\n";
 
-enum { KERNEL = 256, QUICK, SIZES, DEVICE, CUBLAS, SEED, ONE_PROCESS, JSON, PEER, SHAPE };
+enum { KERNEL = 256, QUICK, SIZES, DEVICE, CUBLAS, SEED, ONE_PROCESS, JSON, OPERANDS, PEER, SHAPE };
 
 typedef struct {
   gs_verify_options_t verify;
-  const char *pattern, *peer;
+  const char *pattern, *peer, *operands;
   gs_peer_shapes_t shapes; /* for the peer */
   char **names;            /* of kernels; NULL: all that are shipped */
   int name_count;
@@ -72,6 +76,7 @@ static int read_command(int argc, char **argv, gs_command_t *command) {
                                           {"seed", required_argument, NULL, SEED},
                                           {"one-process", no_argument, NULL, ONE_PROCESS},
                                           {"json", no_argument, NULL, JSON},
+                                          {"operands", required_argument, NULL, OPERANDS},
                                           {"peer", required_argument, NULL, PEER},
                                           {"shape", required_argument, NULL, SHAPE},
                                           {"help", no_argument, NULL, 'h'},
@@ -108,6 +113,9 @@ static int read_command(int argc, char **argv, gs_command_t *command) {
     case JSON:
       command->json = command->verify.silent = true;
       break;
+    case OPERANDS:
+      command->operands = optarg;
+      break;
     case PEER:
       command->peer = optarg;
       break;
@@ -125,6 +133,8 @@ static int read_command(int argc, char **argv, gs_command_t *command) {
   }
   command->names = argv + optind;
   command->name_count = argc - optind;
+  if (command->operands && (command->pattern || command->peer || command->name_count))
+    return gs_usage(argv, "--operands goes with --json alone: it uses no GPU and no kernel");
   if (command->shapes.count && !command->peer) return gs_usage(argv, "--shape is for --peer");
   if (command->peer && (command->pattern || command->verify.cublas || command->name_count))
     return gs_usage(argv, "--peer goes with neither kernels nor --cublas, which are about our own kernels");
@@ -255,6 +265,7 @@ int gs_cmd_verify(int argc, char **argv) {
   gs_command_t command = {.verify.seed = (uint64_t)now.tv_nsec ^ (uint64_t)now.tv_sec};
   int status = read_command(argc, argv, &command), left, refused = 0;
   if (status >= 0) return status;
+  if (command.operands) return gs_verify_operands(command.operands, command.json);
   if (command.peer)
     return gs_verify_peer(command.peer, &command.shapes, &command.verify, command.one_process, command.json);
   gs_pool_t pool = {0};

@@ -1,6 +1,7 @@
-/* random COUNT SEED: products drawn at random over entry points, layouts, types, sizes even and odd, leading
+/* random COUNT SEED [backwards]: products drawn at random over entry points, layouts, types, sizes even and odd, leading
  * dimensions, alignments, scalars of either memory, batches, epilogues and streams; each checked against the
  * reference, and every byte around C. Prints "calls: N", "wrong: N". On stand-ins or on a GPU.
+ * backwards: batches of A and B go by negative strides.
  * random rows: prints rows of a table that serves many of them. */
 #include "client.h"
 
@@ -30,6 +31,7 @@ static const struct {
                  {"gelu_bias", CUBLASLT_EPILOGUE_GELU_BIAS, GS_EPI_GELU_BIAS, true}};
 #define LENGTH(array) ((int)(sizeof(array) / sizeof *(array)))
 
+static bool backwards;
 static uint64_t state;
 static int below(int limit) {
   state = state * 6364136223846793005u + 1442695040888963407u;
@@ -144,6 +146,10 @@ static void draw(request_t *r) {
   p->epilogue = epilogues[r->epilogue].gs;
   p->a = (char *)inputs[0][r->type] + one_of(offsets, LENGTH(offsets));
   p->b = (char *)inputs[1][r->type] + one_of(offsets, LENGTH(offsets));
+  if (backwards) {
+    p->a = (char *)p->a + 2 * p->stride_a * (p->batch - 1), p->stride_a = -p->stride_a;
+    p->b = (char *)p->b + 2 * p->stride_b * (p->batch - 1), p->stride_b = -p->stride_b;
+  }
   int offset = one_of(offsets, LENGTH(offsets));
   p->d = c + GUARD + (p->d_type == CUDA_R_32F ? offset / 4 * 4 : offset);
   p->c = p->d;
@@ -245,6 +251,7 @@ int main(int argc, char **argv) {
   if (argc < 3) return 2;
   long count = atol(argv[1]), wrong = 0, refused = 0;
   state = strtoull(argv[2], NULL, 10);
+  backwards = argc > 3;
   MUST(cublasCreate(&handle));
   MUST(cuStreamCreate(&streams[1], CU_STREAM_NON_BLOCKING));
   MUST(cuStreamCreate(&streams[2], CU_STREAM_DEFAULT));

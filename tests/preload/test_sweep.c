@@ -54,8 +54,9 @@ static void sweep(setup_t setup, const char *variable, const char *said, int lea
   cr_expect(n > least && n < MOST, "%s: %d calls", variable, n - 1);
 }
 
-#define PROVEN    .table = proven
-#define WATCHED   .table = proven, .environment = {"GEMMSHIM_VERIFY=1", "GEMMSHIM_LOG=2"}
+#define PROVEN .table = proven
+#define WATCHED                                                                                              \
+  .table = proven, .environment = {"GEMMSHIM_VERIFY=1", "GEMMSHIM_DUMP=/nonexistent", "GEMMSHIM_LOG=2"}
 #define SAMPLED   .table = proven, .environment = {"GEMMSHIM_SAMPLE=1"}
 #define ON_TRIAL  .table = unproven, .environment = {"GEMMSHIM_UNPROVEN=probation"}
 #define SIM_SAYS  "stand-in: "
