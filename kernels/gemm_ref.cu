@@ -2,6 +2,8 @@
  * shares no code with them but the conversion of elements. See gemm_ref.h. */
 #include "common.cuh"
 
+#define GS_AT_ONCE 16 /* of k: loads in flight */
+
 static __device__ double element(int type, const void *base, long long at) {
   return gs_load1(type, (const char *)base + at * gs_bytes(type));
 }
@@ -19,10 +21,21 @@ static __device__ void reference(const gs_params_t *p, int type, int d_type, int
   const long long z = blockIdx.z;
   for (long long at = (long long)blockIdx.x * blockDim.x + threadIdx.x; at < count; at += stride) {
     const long long i = at % p->m, j = at / p->m;
+    const long long a_step = transa ? 1 : p->lda, b_step = transb ? p->ldb : 1;
+    long long a_at = z * p->stride_a + (transa ? i * p->lda : i);
+    long long b_at = z * p->stride_b + (transb ? j : j * p->ldb);
     double v = 0.0;
-    for (long long l = 0; alpha != 0.0 && l < p->k; ++l)
-      v += element(type, p->a, z * p->stride_a + (transa ? l + i * p->lda : i + l * p->lda)) *
-           element(type, p->b, z * p->stride_b + (transb ? j + l * p->ldb : l + j * p->ldb));
+    int l = alpha != 0.0 ? 0 : p->k;
+    for (; l + GS_AT_ONCE <= p->k; l += GS_AT_ONCE) { /* the wait for memory is all the time there is */
+      double a[GS_AT_ONCE], b[GS_AT_ONCE];
+#pragma unroll
+      for (int e = 0; e < GS_AT_ONCE; ++e, a_at += a_step, b_at += b_step)
+        a[e] = element(type, p->a, a_at), b[e] = element(type, p->b, b_at);
+#pragma unroll
+      for (int e = 0; e < GS_AT_ONCE; ++e) v += a[e] * b[e];
+    }
+    for (; l < p->k; ++l, a_at += a_step, b_at += b_step)
+      v += element(type, p->a, a_at) * element(type, p->b, b_at);
     v *= alpha;
     if (beta != 0.0) v += beta * element(d_type, p->c, z * p->stride_c + i + j * p->ldc);
     if (gs_has_bias(p->epilogue)) v += element(d_type, p->bias, i);

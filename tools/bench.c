@@ -101,7 +101,8 @@ static void lay_out(gs_bench_t *bench, size_t memory) {
       padded(off + span(tb ? g->n : g->k, tb ? g->k : g->n, g->ldb, g->stride_b, g->batch, g->b_type));
   bench->d_bytes = padded(off + span(g->m, g->n, g->ldd, g->stride_d, g->batch, g->d_type));
   size_t set = bench->a_bytes + bench->b_bytes + bench->d_bytes, copies = 3 * (size_t)gpu->l2_bytes / set + 1;
-  if (copies > GS_BENCH_COPIES_MAX) copies = GS_BENCH_COPIES_MAX;
+  if (copies > GS_BENCH_COPIES_MAX)
+    copies = set * GS_BENCH_COPIES_MAX < (size_t)gpu->l2_bytes ? GS_BENCH_COPIES_CACHED : GS_BENCH_COPIES_MAX;
   if (copies * set > memory) copies = memory / set;
   bench->copies = (int)copies;
   /* A guess at the time of one call, from half the peak rates. */
@@ -205,8 +206,11 @@ static bool has_library(gs_bench_t *bench, gs_contender_t *contender) {
 }
 
 static gs_contest_t contest_of(gs_bench_t *bench) {
-  return (gs_contest_t){
-      .gpu = bench->gpu, .random = &bench->random, .copies = bench->copies, .calls = bench->calls};
+  return (gs_contest_t){.gpu = bench->gpu,
+                        .random = &bench->random,
+                        .copies = bench->copies,
+                        .calls = bench->calls,
+                        .rate = GS_CONTEST_RATE};
 }
 
 bool gs_bench_ready(gs_bench_t *bench, gs_contender_t *contender) {
@@ -229,7 +233,7 @@ void gs_bench_done(gs_contender_t *contender) {
 
 void gs_bench_warm(gs_bench_t *bench, gs_contender_t *contender) {
   gs_contest_t contest = contest_of(bench);
-  gs_entrant_warm(&contest, &contender->entrant, bench->warm ? 0.005 : 0.3);
+  gs_entrant_warm(&contest, &contender->entrant, bench->warm ? 0.002 : 0.3);
   bench->warm = true;
 }
 
@@ -247,6 +251,10 @@ void gs_bench_gpu(gs_bench_t *bench, gs_contender_t **contenders, int count, int
 
 void gs_bench_wall(gs_bench_t *bench, gs_contender_t **contenders, int count, int rounds) {
   run(bench, GS_CLOCK_WALL, contenders, count, rounds);
+}
+
+void gs_bench_server(gs_bench_t *bench, gs_contender_t **contenders, int count, int rounds) {
+  run(bench, GS_CLOCK_SERVER, contenders, count, rounds);
 }
 
 double gs_contender_us(const gs_contender_t *contender) {
@@ -285,7 +293,8 @@ static void judge_block(gs_bench_t *bench, gs_gate_t *gate, int64_t i, int64_t j
                         CUdeviceptr reference) {
   const gs_gemm_t *g = &bench->gemm;
   gs_operands_t o = gs_bench_operands(bench, 0);
-  int64_t last = g->batch - 1, column_bytes = (int64_t)m * gs_type_bytes[g->d_type];
+  int64_t last = g->batch - 1;
+  size_t column_bytes = (size_t)m * gs_type_bytes[g->d_type];
   int64_t a_at = (g->transa == GS_OP_N ? i : i * g->lda) + last * g->stride_a;
   int64_t b_at = (g->transb == GS_OP_N ? j * g->ldb : j) + last * g->stride_b;
   gs_gemm_t block = *g;
@@ -297,13 +306,14 @@ static void judge_block(gs_bench_t *bench, gs_gate_t *gate, int64_t i, int64_t j
   o.c = o.d = gs_gpu_pointer(reference);
   gs_reference_run(bench->reference, &block, gs_gpu_params(&block, &o, 1, 1, 0, false));
   double expected[GATE_SIDE * GATE_SIDE];
-  float column[GATE_SIDE];
+  size_t pitch = (size_t)g->ldd * gs_type_bytes[g->d_type], bytes = pitch * (size_t)(n - 1) + column_bytes;
+  char *columns = malloc(bytes);
   gs_gpu_read(bench->gpu, expected, reference, sizeof(double) * (size_t)m * (size_t)n);
-  for (int c = 0; c < n && gs_gpu_ok(bench->gpu); c++) {
-    gs_gpu_read(bench->gpu, column, (CUdeviceptr)(uintptr_t)(d + c * g->ldd * gs_type_bytes[g->d_type]),
-                (size_t)column_bytes);
-    gs_gate_add(gate, g->d_type, column, expected + (size_t)c * (size_t)m, m);
-  }
+  if (columns) gs_gpu_read(bench->gpu, columns, (CUdeviceptr)(uintptr_t)d, bytes);
+  for (int c = 0; c < n && columns && gs_gpu_ok(bench->gpu); c++)
+    gs_gate_add(gate, g->d_type, columns + c * pitch, expected + (size_t)c * (size_t)m, m);
+  if (!columns) gs_gpu_note(bench->gpu, CUDA_ERROR_OUT_OF_MEMORY, "host memory");
+  free(columns);
 }
 
 gs_gate_t gs_bench_gate(gs_bench_t *bench, gs_contender_t *contender) {

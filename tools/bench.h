@@ -9,7 +9,8 @@
 #include "fp64.h"
 #include "contest.h"
 
-#define GS_BENCH_COPIES_MAX 512 /* of the operands; tiny ones then fit the cache in spite of it */
+#define GS_BENCH_COPIES_MAX    512 /* of the operands; tiny ones then fit the cache in spite of it, ... */
+#define GS_BENCH_COPIES_CACHED 64  /* ... where fewer say the same */
 
 #define GS_BENCH_WORKSPACE (32u << 20) /* bytes, for split-K; what GEMMSHIM_VRAM_MB grants by default */
 
@@ -66,6 +67,8 @@ void gs_bench_warm(gs_bench_t *bench, gs_contender_t *contender);
 /* Adds rounds samples to each contender, in random order within each round. */
 void gs_bench_gpu(gs_bench_t *bench, gs_contender_t **contenders, int count, int rounds);
 void gs_bench_wall(gs_bench_t *bench, gs_contender_t **contenders, int count, int rounds);
+/* At GS_CONTEST_RATE. */
+void gs_bench_server(gs_bench_t *bench, gs_contender_t **contenders, int count, int rounds);
 
 /* Runs the contender on poisoned outputs and judges blocks of D, corners and others at random, against the
  * FP64 reference kernel over the whole of k. */

@@ -443,7 +443,7 @@ int gs_cmd_bench(int argc, char **argv) {
                                  .clocks = {true, true, true},
                                  .again = true,
                                  .rounds = 31,
-                                 .rate = 1000,
+                                 .rate = GS_CONTEST_RATE,
                                  .seed = 1}};
   const char *folder = getenv(FOLDER_VARIABLE);
   gs_ns_read(&command.ns, "1,8,64,2048");

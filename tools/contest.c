@@ -146,6 +146,7 @@ double gs_entrant_us(const gs_entrant_t *entrant, gs_clock_kind_t clock) {
 }
 
 gs_interval_t gs_entrant_ratio(const gs_entrant_t *x, const gs_entrant_t *y, gs_clock_kind_t clock) {
-  if (!x->count[clock] || !y->count[clock]) return (gs_interval_t){NAN, NAN, NAN};
-  return gs_ratio_of_medians(x->us[clock], y->us[clock], (size_t)x->count[clock], 1);
+  int rounds = x->count[clock] < y->count[clock] ? x->count[clock] : y->count[clock];
+  if (!rounds) return (gs_interval_t){NAN, NAN, NAN};
+  return gs_ratio_of_medians(x->us[clock], y->us[clock], (size_t)rounds, 1);
 }

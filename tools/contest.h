@@ -18,7 +18,8 @@ typedef enum { GS_CLOCKS(X) GS_CLOCK_COUNT } gs_clock_kind_t;
 extern const char *const gs_clock_kind_names[GS_CLOCK_COUNT];
 
 #define GS_CONTEST_ROUNDS_MAX 128
-#define GS_CONTEST_TRAIN      32 /* calls; see gs_entrant_t */
+#define GS_CONTEST_RATE       1000 /* arrivals a second, unless others are asked for */
+#define GS_CONTEST_TRAIN      32   /* calls; see gs_entrant_t */
 
 typedef struct {
   /* Puts one call on the operands of that copy to work; false where it is refused. */
@@ -63,7 +64,8 @@ void gs_contest_run(const gs_contest_t *contest, gs_clock_kind_t clock, gs_entra
 void gs_entrant_forget(gs_entrant_t *entrant);
 /* Median microseconds; infinite where there is no sample. */
 double gs_entrant_us(const gs_entrant_t *entrant, gs_clock_kind_t clock);
-/* median(x) / median(y) with its interval; NAN where one has no sample. They ran in the same rounds. */
+/* median(x) / median(y) with its interval; NAN where one has no sample. They ran in the same rounds, of which one may
+ * have left early: then those rounds count. */
 gs_interval_t gs_entrant_ratio(const gs_entrant_t *x, const gs_entrant_t *y, gs_clock_kind_t clock);
 
 #endif

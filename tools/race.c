@@ -1,5 +1,6 @@
 #include "race.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,12 +8,15 @@
 
 bool gs_race_open(gs_race_t *race, gs_bench_t *bench, const gs_gemm_t *g) {
   *race = (gs_race_t){.bench = bench, .all = calloc(GS_RACE_CONTENDERS_MAX, sizeof *race->all)};
+  gs_watch(&race->watch, GS_PHASE_PREPARE);
   return race->all && gs_bench_product(bench, g);
 }
 
 void gs_race_close(gs_race_t *race) {
+  gs_watch(&race->watch, GS_PHASE_RECORD);
   for (int i = 0; i < race->count; i++) gs_bench_done(&race->all[i]);
   free(race->all);
+  gs_watch_stop(&race->watch);
 }
 
 static gs_side_t *side_of(gs_race_t *race, gs_contender_kind_t kind) {
@@ -24,7 +28,10 @@ void gs_race_enter(gs_race_t *race, gs_contender_t contender) {
   gs_contender_t *entered = &race->all[race->count];
   gs_side_t *side = side_of(race, contender.kind);
   *entered = contender;
-  if (!gs_bench_ready(race->bench, entered)) {
+  gs_phase_t before = gs_watch(&race->watch, GS_PHASE_RECORD);
+  bool ready = gs_bench_ready(race->bench, entered);
+  gs_watch(&race->watch, before);
+  if (!ready) {
     gs_bench_done(entered);
     return;
   }
@@ -41,33 +48,51 @@ static void sort(gs_contender_t **at, int count) {
   qsort(at, (size_t)count, sizeof *at, by_time);
 }
 
-static void cut(gs_side_t *side, int keep) {
-  sort(side->at, side->count);
-  if (side->count > keep) side->count = keep;
-}
-
 static bool is_called(const gs_contender_t *contender) {
   return contender->kind == GS_BY_GEMM_EX || (contender->kind == GS_BY_LT && contender->index == 0);
 }
 
-static void cut_theirs(gs_side_t *side) {
+gs_contender_t *gs_race_fastest(const gs_side_t *side) {
+  gs_contender_t *best = side->count ? side->at[0] : NULL;
+  for (int i = 1; i < side->count; i++)
+    if (gs_contender_us(side->at[i]) < gs_contender_us(best)) best = side->at[i];
+  return best;
+}
+
+/* Leaves keep of them, and of those whoever takes no more than limit_us; least at any rate. */
+static void cut(gs_side_t *side, int keep, double limit_us, int least) {
+  sort(side->at, side->count);
+  if (side->count > keep) side->count = keep;
+  while (side->count > least && gs_contender_us(side->at[side->count - 1]) > limit_us) side->count--;
+}
+
+static void cut_theirs(gs_side_t *side, double limit_us) {
   int kept = 0;
   sort(side->at, side->count);
   for (int i = 0; i < side->count; i++)
-    if (i < KEPT_OF_LIBRARY || is_called(side->at[i])) side->at[kept++] = side->at[i];
+    if (is_called(side->at[i]) || (i < KEPT_OF_LIBRARY && gs_contender_us(side->at[i]) <= limit_us))
+      side->at[kept++] = side->at[i];
   side->count = kept;
 }
 
-void gs_race_heat(gs_race_t *race, int rounds, int keep_kernels, int keep_algos) {
-  gs_contender_t *runners[GS_RACE_CONTENDERS_MAX];
+int gs_race_runners(const gs_race_t *race, gs_contender_t *runners[GS_RACE_CONTENDERS_MAX]) {
   const gs_side_t *sides[] = {&race->kernels, &race->algos, &race->theirs};
   int count = 0;
   for (int s = 0; s < 3; s++)
     for (int i = 0; i < sides[s]->count; i++) runners[count++] = sides[s]->at[i];
-  gs_bench_gpu(race->bench, runners, count, rounds);
-  cut(&race->kernels, keep_kernels);
-  cut(&race->algos, keep_algos);
-  cut_theirs(&race->theirs);
+  return count;
+}
+
+void gs_race_heat(gs_race_t *race, gs_heat_t heat) {
+  gs_contender_t *runners[GS_RACE_CONTENDERS_MAX];
+  gs_watch(&race->watch, GS_PHASE_HEATS);
+  gs_bench_gpu(race->bench, runners, gs_race_runners(race, runners), heat.rounds);
+  gs_contender_t *best = gs_race_fastest(&race->theirs), *called = gs_race_called(race);
+  double best_us = best ? gs_contender_us(best) : INFINITY;
+  double called_us = called ? gs_contender_us(called) : best_us;
+  cut(&race->kernels, heat.kernels, heat.within * best_us, 1);
+  cut(&race->algos, heat.algos, heat.within * called_us, 0);
+  cut_theirs(&race->theirs, heat.within * best_us);
 }
 
 void gs_race_order(gs_race_t *race, gs_contender_t *order[GS_RACE_CONTENDERS_MAX]) {

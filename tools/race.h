@@ -3,6 +3,7 @@
 #define GS_RACE_H
 
 #include "bench.h"
+#include "watch.h"
 
 #define GS_RACE_CONTENDERS_MAX 256
 
@@ -13,6 +14,7 @@ typedef struct {
 
 typedef struct {
   gs_bench_t *bench;
+  gs_watch_t watch;    /* runs as long as the race is open */
   gs_contender_t *all; /* GS_RACE_CONTENDERS_MAX; whoever was measured, in the race or out */
   int count;
   gs_side_t kernels; /* ours */
@@ -26,9 +28,18 @@ void gs_race_close(gs_race_t *race);
 
 /* Lets it take part where it can compute the product. */
 void gs_race_enter(gs_race_t *race, gs_contender_t contender);
-/* Everyone still in the race runs, then the slower are out; of theirs never what programs call: cublasGemmEx and
- * the heuristic's first choice. */
-void gs_race_heat(gs_race_t *race, int rounds, int keep_kernels, int keep_algos);
+/* Everyone still in the race runs, then the slower are out: all but so many of each side of ours, and whoever takes
+ * more than within times what it must beat, the library's fastest, or, for the library's algorithms, what programs
+ * call. Never the fastest kernel, nor what programs call: cublasGemmEx and the heuristic's first choice. */
+typedef struct {
+  int rounds, kernels, algos;
+  double within;
+} gs_heat_t;
+void gs_race_heat(gs_race_t *race, gs_heat_t heat);
+/* Everyone in the race, as one list; returns how many. */
+int gs_race_runners(const gs_race_t *race, gs_contender_t *runners[GS_RACE_CONTENDERS_MAX]);
+gs_contender_t *
+gs_race_fastest(const gs_side_t *side); /* by the median of its samples; NULL: nobody is there */
 /* All contenders ever measured, fastest first. */
 void gs_race_order(gs_race_t *race, gs_contender_t *order[GS_RACE_CONTENDERS_MAX]);
 /* What programs get without us, by the entry point of the product: cublasGemmEx, or, of cublasLtMatmul, the

@@ -29,7 +29,7 @@ typedef struct {
 
 /* Fewer pairs than this say nothing about their spread. */
 #define GS_INTERVAL_PAIRS_MIN 5
-#define GS_RESAMPLES          10000
+#define GS_RESAMPLES          2000
 
 /* median(x) / median(y) with its 95% percentile bootstrap interval. x[i] and y[i] were measured in the same
  * round and are resampled together, so that drift from round to round cancels. */

@@ -17,12 +17,20 @@ const char *const gs_tune_verdict_names[] = {"win", "tie", "loss", "WRONG", "non
 static const int rasters[] = {2, 4, 8};
 #define RASTERS (int)(sizeof rasters / sizeof *rasters)
 
-#define FIRST_ROUNDS  3
-#define SECOND_ROUNDS 5
-#define BEYOND        8   /* algorithms that the heuristic did not offer, measured */
-#define ALGOS_KEPT    3   /* after the first heat; as many of those offered join */
-#define HOPELESS      1.1 /* times the library's time after the heats, ... */
-#define HOPELESS_US   30  /* ... where a product takes so long that host time decides nothing */
+#define BEYOND     8 /* algorithms that the heuristic did not offer, measured */
+#define ALGOS_KEPT 3 /* after the second heat; as many of those offered join */
+#define ALL        GS_RACE_CONTENDERS_MAX
+#define TWICE      2.0  /* times what it must beat, in a first round: out */
+#define NEAR       1.25 /* after the second heat; after the third, where orders of tiles may still help ... */
+#define NEARER     1.1
+#define NEAREST    1.05 /* ... and before the proof */
+#define REACH      1.5 /* predicted to take more than that many times what the library takes: not measured, ... */
+#define REACH_US   30 /* ... where the library takes so long */
+
+#define CLEAR 1.02 /* an interval wholly beyond it, or below its inverse, needs no more rounds */
+#define PROOF_SECONDS                                                                                        \
+  0.05 /* of one contender on the gpu clock, unless that is less than GS_TUNE_ROUNDS_CLEAR */
+#define WALL_SECONDS 0.02 /* likewise */
 
 /* ---- who takes part ---- */
 
@@ -62,16 +70,25 @@ static void add_each(const gs_gpu_t *gpu, const gs_pool_t *each, const gs_rank_f
     }
 }
 
-static void enter_ranked(gs_race_t *race, const gs_tune_options_t *options) {
+/* The model's candidates. Where not even the first is predicted to come near the library, that one alone, so that the
+ * loss is a measured one. */
+static void enter_kernels(gs_race_t *race, const gs_tune_options_t *options) {
   gs_bench_t *bench = race->bench;
   gs_candidate_t best[GS_TUNE_CANDIDATES_MAX];
-  gs_algos_t algos[BEYOND];
   const gs_rank_for_t to = {&bench->gemm, options->split_max, GS_BENCH_WORKSPACE};
+  double library_us = gs_contender_us(gs_race_fastest(&race->theirs));
   int count = gs_rank(bench->gpu, options->pool, &to, best, options->candidates);
+  for (int i = 1; i < count && library_us > REACH_US; i++)
+    if (best[i].us > REACH * library_us) count = i;
   if (options->each) add_each(bench->gpu, options->each, &to, best, &count);
   for (int i = 0; i < count; i++)
     gs_race_enter(race, kernel_contender(best[i].index, best[i].split_k, 1, best[i].us));
-  count = gs_algos_beyond(&bench->lt, &bench->gemm, algos, BEYOND);
+}
+
+static void enter_beyond(gs_race_t *race) {
+  gs_algos_t algos[BEYOND];
+  gs_watch(&race->watch, GS_PHASE_SEARCH);
+  int count = gs_algos_beyond(&race->bench->lt, &race->bench->gemm, algos, BEYOND);
   for (int i = 0; i < count; i++) gs_race_enter(race, algo_contender(&algos[i].algo, algos[i].split_k));
 }
 
@@ -82,12 +99,14 @@ static void enter_library(gs_race_t *race) {
     gs_race_enter(race, (gs_contender_t){.kind = GS_BY_LT, .index = i});
 }
 
-/* The fastest that the heuristic offered, as a row would name them. */
+/* The fastest that the heuristic offered, as a row would name them, where programs could gain by them. */
 static void enter_offered(gs_race_t *race) {
   gs_algos_t offered;
-  for (int i = 0, entered = 0; i < race->theirs.count && entered < ALGOS_KEPT; i++) {
-    if (race->theirs.at[i]->kind != GS_BY_LT) continue;
-    if (!gs_algos_offered(&race->bench->lt, race->theirs.at[i]->index, &offered)) continue;
+  const gs_contender_t *called = gs_race_called(race);
+  for (int i = 0, entered = 0; called && i < race->theirs.count && entered < ALGOS_KEPT; i++) {
+    const gs_contender_t *one = race->theirs.at[i];
+    if (one->kind != GS_BY_LT || gs_contender_us(one) > NEAREST * gs_contender_us(called)) continue;
+    if (!gs_algos_offered(&race->bench->lt, one->index, &offered)) continue;
     gs_race_enter(race, algo_contender(&offered.algo, offered.split_k));
     entered++;
   }
@@ -144,22 +163,22 @@ static bool wins_by_wall(gs_claim_t *claim, gs_contender_t *rival) {
   return claim->wall.lo > GS_TUNE_WALL_LO;
 }
 
+/* How they do at a quiet server, for whoever reads the row. */
+static void serve(gs_race_t *race, const gs_claim_t *claim, int arrivals) {
+  gs_watch(&race->watch, GS_PHASE_SERVER);
+  gs_bench_server(race->bench, (gs_contender_t *[]){claim->ours, claim->theirs}, 2, arrivals);
+}
+
 /* NULL, or what is wrong with the results of ours. */
 static const char *judge(gs_race_t *race, gs_claim_t *claim) {
   const gs_gemm_t *g = &race->bench->gemm;
+  gs_watch(&race->watch, GS_PHASE_GATE);
   claim->gate = gs_bench_gate(race->bench, claim->ours);
   if (g->d_type == GS_TYPE_F32) {
     gs_gate_t of_library = gs_bench_gate(race->bench, claim->theirs);
     if (isfinite(gs_gate_error(&of_library))) claim->library_error = gs_gate_error(&of_library);
   }
   return gs_gate_fault(&claim->gate, GS_GATE_ROUNDING, g->d_type, g->k, claim->library_error);
-}
-
-static gs_contender_t *fastest(const gs_side_t *side) {
-  gs_contender_t *best = side->count ? side->at[0] : NULL;
-  for (int i = 1; i < side->count; i++)
-    if (gs_contender_us(side->at[i]) < gs_contender_us(best)) best = side->at[i];
-  return best;
 }
 
 static void describe(gs_race_t *race, gs_tuned_t *tuned, const gs_claim_t *claim) {
@@ -180,6 +199,8 @@ static void describe(gs_race_t *race, gs_tuned_t *tuned, const gs_claim_t *claim
   if (!row->by_library) row->kernel = gs_kernel_at(ours->index);
   const gs_gemm_t *g = &race->bench->gemm;
   tuned->ratio = claim->gpu;
+  tuned->server_us = gs_entrant_us(&ours->entrant, GS_CLOCK_SERVER);
+  tuned->library_server_us = gs_entrant_us(&theirs->entrant, GS_CLOCK_SERVER);
   gs_contender_name(tuned->library, sizeof tuned->library, theirs);
   for (int i = 0; i < race->theirs.count; i++)
     if (race->theirs.at[i]->kind == GS_BY_GEMM_EX) tuned->gemm_ex_us = gs_contender_us(race->theirs.at[i]);
@@ -189,26 +210,74 @@ static void describe(gs_race_t *race, gs_tuned_t *tuned, const gs_claim_t *claim
   }
 }
 
-/* Both clocks afresh: what chose the runners must not judge them. */
-static bool run_final(gs_race_t *race, int rounds) {
-  const gs_side_t *sides[] = {&race->kernels, &race->algos, &race->theirs};
-  gs_contender_t *runners[GS_RACE_CONTENDERS_MAX];
+/* Whether more rounds could change what is said of it. */
+static bool is_open(gs_contender_t *ours, gs_contender_t *theirs) {
+  return claim(ours, theirs).gpu.hi >= 1 / CLEAR;
+}
+
+static bool has_won(gs_contender_t *ours, gs_contender_t *theirs, int rounds) {
+  return ours && theirs && rounds >= GS_TUNE_ROUNDS_CLEAR && claim(ours, theirs).gpu.lo >= CLEAR;
+}
+
+/* The library's, and those of ours that are open; 0 where none of ours is, or the fastest has won. */
+static int runners_left(const gs_race_t *race, int rounds, gs_contender_t **runners) {
+  gs_contender_t *called = gs_race_called(race), *best = gs_race_fastest(&race->theirs);
+  gs_contender_t *kernel = gs_race_fastest(&race->kernels), *algo = gs_race_fastest(&race->algos);
+  bool leads = kernel && (!algo || gs_contender_us(kernel) <= gs_contender_us(algo));
+  int count = 0, theirs = race->theirs.count;
+  if (leads ? has_won(kernel, best, rounds) : has_won(algo, called, rounds)) return 0;
+  for (int i = 0; i < race->kernels.count; i++)
+    if (is_open(race->kernels.at[i], best)) runners[count++] = race->kernels.at[i];
+  for (int i = 0; i < race->algos.count && called; i++)
+    if (is_open(race->algos.at[i], called)) runners[count++] = race->algos.at[i];
+  if (count) memcpy(&runners[count], race->theirs.at, sizeof *runners * (size_t)theirs);
+  return count ? count + theirs : 0;
+}
+
+static int within(double value, int least, int most) {
+  return value < least ? least : value > most ? most : (int)value;
+}
+
+/* On the wall clock only those run that something may be said of. */
+static void prove_by_wall(gs_race_t *race, double us, int rounds) {
+  gs_contender_t *const all[] = {gs_race_fastest(&race->kernels), gs_race_fastest(&race->algos),
+                                 gs_race_fastest(&race->theirs), gs_race_called(race)};
+  gs_contender_t *runners[4];
   int count = 0;
-  for (int s = 0; s < 3; s++)
-    for (int i = 0; i < sides[s]->count; i++) runners[count++] = sides[s]->at[i];
+  for (int i = 0; i < 4; i++)
+    if (all[i] && (i < 3 || all[i] != all[2])) runners[count++] = all[i];
+  gs_bench_wall(race->bench, runners, count, within(1e6 * WALL_SECONDS / us, GS_INTERVAL_PAIRS_MIN, rounds));
+}
+
+/* Both clocks afresh: what chose the runners must not judge them. Who has lost after a few rounds leaves, and who wins
+ * clearly after some more; the others run all of them. Returns the rounds; 0: the GPU failed. */
+static int prove(gs_race_t *race, const gs_tune_options_t *options) {
+  static const int stages[] = {GS_INTERVAL_PAIRS_MIN, GS_TUNE_ROUNDS_CLEAR, GS_TUNE_ROUNDS};
+  gs_contender_t *runners[GS_RACE_CONTENDERS_MAX];
+  int count = gs_race_runners(race, runners), done = 0, left = count;
+  double us = gs_contender_us(gs_race_fastest(&race->theirs)), replay_us = us * race->bench->calls;
+  int most = within(1e6 * PROOF_SECONDS / replay_us, GS_TUNE_ROUNDS_CLEAR, GS_TUNE_ROUNDS);
+  if (options->quick) most = GS_INTERVAL_PAIRS_MIN;
+  gs_watch(&race->watch, GS_PHASE_PROVE);
   for (int i = 0; i < count; i++) gs_entrant_forget(&runners[i]->entrant);
-  gs_bench_gpu(race->bench, runners, count, rounds);
-  gs_bench_wall(race->bench, runners, count, rounds);
-  return gs_gpu_ok(race->bench->gpu);
+  for (int s = 0; left && done < most; s++) {
+    int upto = stages[s] < most ? stages[s] : most;
+    gs_bench_gpu(race->bench, runners, left, upto - done);
+    done = upto;
+    left = runners_left(race, done, runners);
+  }
+  prove_by_wall(race, us, done);
+  return gs_gpu_ok(race->bench->gpu) ? done : 0;
 }
 
 /* A kernel must beat everything that the library can do; one of the library's algorithms what programs get
  * without it, and not lose to the heuristic's choice, since a row serves every entry point.
  * The gpu clock comes first, then the wall clock. An algorithm that fails the gate is out; a kernel that does is a
  * fault. */
-static void decide(gs_race_t *race, gs_tuned_t *tuned) {
-  gs_contender_t *rival = fastest(&race->algos), *called = gs_race_called(race), *first = gs_race_first(race);
-  gs_claim_t kernel = claim(fastest(&race->kernels), fastest(&race->theirs));
+static void decide(gs_race_t *race, gs_tuned_t *tuned, const gs_tune_options_t *options) {
+  gs_contender_t *rival = gs_race_fastest(&race->algos), *called = gs_race_called(race),
+                 *first = gs_race_first(race);
+  gs_claim_t kernel = claim(gs_race_fastest(&race->kernels), gs_race_fastest(&race->theirs));
   gs_claim_t algo = claim(called ? rival : NULL, called), *won = NULL;
   if (algo.ours && first && first != called && claim(rival, first).gpu.hi < 1) algo.ours = NULL;
   const struct {
@@ -228,49 +297,41 @@ static void decide(gs_race_t *race, gs_tuned_t *tuned) {
     tuned->by_wall = order[i].stands == wins_by_wall;
   }
   gs_claim_t *shown = won ? won : &kernel;
-  if (!shown->ours) shown->ours = rival; /* which failed the gate, or lost */
-  describe(race, tuned, shown);
+  if (!shown->ours)
+    *shown = claim(rival, called ? called : gs_race_fastest(&race->theirs)); /* failed the gate, or lost */
   tuned->verdict = why ? GS_TUNE_WRONG : won ? GS_TUNE_WIN : shown->gpu.hi < 1 ? GS_TUNE_LOSS : GS_TUNE_TIE;
+  if (tuned->verdict == GS_TUNE_WIN && options->arrivals) serve(race, shown, options->arrivals);
+  describe(race, tuned, shown);
   if (why) snprintf(tuned->why, sizeof tuned->why, "%s", why);
 }
 
-/* Where nobody of ours comes near, a few rounds are proof enough. */
-static int final_rounds(const gs_race_t *race, const gs_tune_options_t *options) {
-  const gs_contender_t *called = gs_race_called(race);
-  double library_us = gs_contender_us(race->theirs.at[0]);
-  if (options->quick) return GS_INTERVAL_PAIRS_MIN;
-  bool hopeless =
-      !options->row && called && gs_contender_us(called) > HOPELESS_US &&
-      (!race->kernels.count || gs_contender_us(race->kernels.at[0]) > HOPELESS * library_us) &&
-      (!race->algos.count || gs_contender_us(race->algos.at[0]) > 0.995 * gs_contender_us(called));
-  return hopeless ? GS_INTERVAL_PAIRS_MIN : GS_TUNE_ROUNDS;
-}
-
 static void run(gs_race_t *race, gs_tuned_t *tuned, const gs_tune_options_t *options) {
-  if (options->row)
-    enter_row(race, options->row);
-  else
-    enter_ranked(race, options);
   enter_library(race);
-  tuned->candidates = race->kernels.count;
   tuned->lt_candidates = race->bench->lt.count;
-  if (!race->theirs.count || (!race->kernels.count && !race->algos.count && !race->bench->lt.count)) {
-    snprintf(tuned->why, sizeof tuned->why, "%s",
-             race->theirs.count ? "no kernel can compute it" : "cuBLAS refuses it");
+  if (!race->theirs.count) {
+    snprintf(tuned->why, sizeof tuned->why, "cuBLAS refuses it");
     return;
   }
   gs_bench_warm(race->bench, race->theirs.at[0]);
-  gs_race_heat(race, FIRST_ROUNDS, (race->kernels.count + 1) / 2, ALGOS_KEPT);
+  gs_race_heat(race, (gs_heat_t){1, ALL, ALL, TWICE});
+  gs_watch(&race->watch, GS_PHASE_PREPARE);
+  if (options->row)
+    enter_row(race, options->row);
+  else
+    enter_kernels(race, options), enter_beyond(race);
+  tuned->candidates = race->kernels.count;
+  gs_race_heat(race, (gs_heat_t){1, ALL, ALL, TWICE});
+  gs_race_heat(race, (gs_heat_t){2, (race->kernels.count + 1) / 2, ALGOS_KEPT, NEAR});
   if (!options->row) {
     enter_offered(race);
-    gs_race_heat(race, SECOND_ROUNDS, 2, 2);
+    gs_race_heat(race, (gs_heat_t){3, 2, 2, NEARER});
     enter_rasters(race);
-    if (race->kernels.count > 2) gs_race_heat(race, SECOND_ROUNDS, 1, 2);
+    if (race->kernels.count > 1) gs_race_heat(race, (gs_heat_t){3, 1, 2, NEAREST});
   }
   if (!race->kernels.count && !race->algos.count)
     snprintf(tuned->why, sizeof tuned->why, "nothing of ours can compute it");
-  else if (run_final(race, final_rounds(race, options)))
-    decide(race, tuned);
+  else if ((tuned->rounds = prove(race, options)))
+    decide(race, tuned, options);
 }
 
 gs_table_header_t gs_tune_header(const gs_gpu_t *gpu, const gs_cublas_t *cublas) {
@@ -281,11 +342,11 @@ gs_table_header_t gs_tune_header(const gs_gpu_t *gpu, const gs_cublas_t *cublas)
   snprintf(header->arch, sizeof header->arch, "sm_%d", gpu->device.sm);
   header->sms = gpu->device.sms;
   memcpy(header->cublas, cublas->version, sizeof header->cublas);
-  snprintf(
-      header->method, sizeof header->method,
-      "replayed graphs, operands rotate; %d interleaved rounds against cublasGemmEx and all cuBLASLt offers; "
-      "gpu clock, or a tie there and wall; no server",
-      GS_TUNE_ROUNDS);
+  snprintf(header->method, sizeof header->method,
+           "replayed graphs, operands rotate; %d to %d interleaved rounds against cublasGemmEx and all "
+           "cuBLASLt offers; "
+           "gpu clock, or a tie there and wall",
+           GS_TUNE_ROUNDS_CLEAR, GS_TUNE_ROUNDS);
   strftime(header->date, sizeof header->date, "%Y-%m-%d", gmtime_r(&now, &day));
   return filled;
 }
@@ -308,6 +369,7 @@ gs_tuned_t gs_tune(gs_bench_t *bench, const gs_gemm_t *g, const gs_tune_options_
     }
   }
   gs_race_close(&race);
+  tuned.watch = race.watch;
   if (!gs_gpu_ok(bench->gpu)) gs_gpu_forgive(bench->gpu);
   return tuned;
 }

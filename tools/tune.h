@@ -6,11 +6,14 @@
 #include "bench.h"
 #include "gs_table.h"
 #include "pool.h"
+#include "watch.h"
 
 #define GS_TUNE_CANDIDATES     12 /* of our kernels and splits, measured, unless more are asked for */
 #define GS_TUNE_CANDIDATES_MAX 128
 #define GS_TUNE_SPLITS         3  /* of k, of each kernel that the model does not choose */
-#define GS_TUNE_ROUNDS         31 /* of the last comparison */
+#define GS_TUNE_ROUNDS         31 /* of the last comparison, ... */
+#define GS_TUNE_ROUNDS_CLEAR   11 /* ... where these leave a doubt */
+#define GS_TUNE_ARRIVALS       16 /* of a winner and the library on the server clock */
 
 /* Host-bound programs feel the wall clock: a row is also won by a tie on the gpu clock, whose interval may not
  * begin below TIE_LO, and a win on the wall clock whose interval begins above WALL_LO, so that what gemmshim
@@ -25,6 +28,7 @@ typedef struct {
   const gs_pool_t *pool; /* our kernels, of which the cost model names candidates */
   const gs_pool_t *each; /* of which each takes part, at its best GS_TUNE_SPLITS splits; NULL: none */
   int split_max, candidates;
+  int arrivals;           /* of a winner on the server clock; 0: none */
   bool quick;             /* few rounds, to try things out; proves nothing */
   gs_measured_t measured; /* NULL: nobody is told */
   void *context;
@@ -51,10 +55,13 @@ typedef struct {
                                   * algorithm that of what programs get without it */
   double gemm_ex_us;   /* cublasGemmEx, gpu clock; 0: not asked (an epilogue) */
   char library[48];    /* the contender that library_us is of */
-  int candidates, lt_candidates; /* measured */
-  int copies;                    /* of the operands */
-  double error, bound;           /* of the gate; WIN and WRONG only */
-  char why[128];                 /* of WRONG and NONE */
+  double server_us, library_server_us; /* of a winner; infinite: not asked for */
+  int candidates, lt_candidates;       /* measured */
+  int rounds;                          /* of the last comparison */
+  int copies;                          /* of the operands */
+  double error, bound;                 /* of the gate; WIN and WRONG only */
+  char why[128];                       /* of WRONG and NONE */
+  gs_watch_t watch;                    /* stopped */
 } gs_tuned_t;
 
 /* Of a table measured now on this GPU with this cuBLAS. */

@@ -52,6 +52,7 @@ static gs_tuned_t tune_among(gs_work_t *work, const gs_gemm_t *g, const gs_tune_
   for (int i = 0; i < pools->named.count; i++) gs_pool_add(&each, pools->named.indices[i]);
   own.pool = &pools->ranked, own.each = &each;
   gs_tuned_t tuned = gs_tune(work->bench, g, &own);
+  gs_watch_add(&work->tally.watch, &tuned.watch);
   gs_pool_free(&each);
   return tuned;
 }
@@ -116,9 +117,10 @@ static bool holds(void *context, int n, gs_row_t *row) {
   if (over(work)) return false;
   gs_gemm_t g = product_at(work, n);
   gs_tune_options_t options = work->run->tune;
-  options.row = row;
+  options.row = row, options.arrivals = 0;
   show(work, &g, " (a sample)");
   gs_tuned_t tuned = gs_tune(work->bench, &g, &options);
+  gs_watch_add(&work->tally.watch, &tuned.watch);
   work->tally.samples++;
   if (tuned.verdict != GS_TUNE_WIN) return false;
   row->us = tuned.row.us, row->library_us = tuned.row.library_us;
@@ -138,18 +140,11 @@ static uint64_t library(void *context, int n) {
   return choice;
 }
 
-/* Settles a stretch of the key's n, of which no row of the table lies between. */
-static void settle(gs_work_t *work, const int *ns, int count) {
-  const gs_oracle_t oracle = {work, best, holds, library};
-  gs_row_t *rows = malloc((size_t)(count + 1) * sizeof *rows);
-  if (!rows || !count) {
-    free(rows);
-    return;
-  }
-  int made = gs_claim(&oracle, ns, count, rows);
-  for (int i = 0; i < made && !work->results; i++)
-    if (rows[i].n_hi > rows[i].n_lo) gs_tune_print_claim(&rows[i]);
+/* Writes what came of a stretch of the key's n. */
+static void keep(gs_work_t *work, const int *ns, int count, const gs_row_t *rows, int made) {
   gs_key_t key = gs_key_of(work->key);
+  gs_watch_t watch = {.since = 0};
+  gs_watch(&watch, GS_PHASE_WRITE);
   if (!work->run->tune.quick && !over(work))
     work->tally.written = gs_draft_claim(work->draft, &key, ns[0], ns[count - 1], rows, made);
   else if (!work->run->tune.quick) /* cut short: what won stays, what was not reached too */
@@ -159,6 +154,18 @@ static void settle(gs_work_t *work, const int *ns, int count) {
     gs_gemm_t g = product_at(work, ns[i]);
     work->tally.written = gs_journal_add(work->journal, &g);
   }
+  gs_watch_stop(&watch);
+  gs_watch_add(&work->tally.watch, &watch);
+}
+
+/* Settles a stretch of the key's n, of which no row of the table lies between. */
+static void settle(gs_work_t *work, const int *ns, int count) {
+  const gs_oracle_t oracle = {work, best, holds, library};
+  gs_row_t *rows = malloc((size_t)(count + 1) * sizeof *rows);
+  int made = rows && count ? gs_claim(&oracle, ns, count, rows) : 0;
+  for (int i = 0; i < made && !work->results; i++)
+    if (rows[i].n_hi > rows[i].n_lo) gs_tune_print_claim(&rows[i]);
+  if (rows && count) keep(work, ns, count, rows, made);
   free(rows);
 }
 

@@ -31,11 +31,12 @@ typedef struct {
 
 typedef struct {
   int count[GS_TUNE_NONE + 1];
-  int kept;      /* of the table, or tried before */
-  int samples;   /* products measured between those asked for */
-  double best;   /* largest ratio of a win */
-  bool complete; /* every product has its verdict */
-  bool written;  /* no row was lost */
+  int kept;         /* of the table, or tried before */
+  int samples;      /* products measured between those asked for */
+  double best;      /* largest ratio of a win */
+  gs_watch_t watch; /* of all of it; stopped */
+  bool complete;    /* every product has its verdict */
+  bool written;     /* no row was lost */
 } gs_tally_t;
 
 /* points: by key (gs_points_by_key). results: a cJSON array; NULL: lines on stdout. */

@@ -1,5 +1,6 @@
 #include "tune_text.h"
 
+#include <math.h>
 #include <stdio.h>
 
 #include "progress.h"
@@ -29,6 +30,8 @@ void gs_tune_print(const gs_tuned_t *tuned) {
   if (tuned->verdict == GS_TUNE_WRONG)
     printf("; %s (error %.2e, bound %.2e)", tuned->why, tuned->error, tuned->bound);
   if (tuned->verdict == GS_TUNE_WIN && tuned->by_wall) printf("; on the wall clock");
+  if (isfinite(tuned->server_us))
+    printf("; server (%d/s) %.1f, %.1f us", GS_CONTEST_RATE, tuned->server_us, tuned->library_server_us);
   putchar('\n');
 }
 
@@ -42,6 +45,7 @@ cJSON *gs_tune_json(const gs_tuned_t *tuned) {
   cJSON_AddNumberToObject(entry, "copies", tuned->copies);
   cJSON_AddNumberToObject(entry, "candidates", tuned->candidates);
   cJSON_AddNumberToObject(entry, "lt_candidates", tuned->lt_candidates);
+  cJSON_AddNumberToObject(entry, "rounds", tuned->rounds);
   if (tuned->why[0]) cJSON_AddStringToObject(entry, "why", tuned->why);
   if (tuned->verdict == GS_TUNE_NONE) return entry;
   gs_row_name(text, sizeof text, row);
@@ -66,7 +70,24 @@ cJSON *gs_tune_json(const gs_tuned_t *tuned) {
                  {"library_wall_us", (double)row->library_wall_us}};
   for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
     cJSON_AddNumberToObject(entry, numbers[i].name, numbers[i].value);
+  if (isfinite(tuned->server_us)) {
+    cJSON_AddNumberToObject(entry, "server_us", tuned->server_us);
+    cJSON_AddNumberToObject(entry, "library_server_us", tuned->library_server_us);
+  }
   return entry;
+}
+
+void gs_tune_print_watch(const gs_watch_t *watch) {
+  for (int p = 0; p < GS_PHASE_COUNT; p++)
+    printf("%s%s %.1f", p ? ", " : "seconds: ", gs_phase_names[p], watch->seconds[p]);
+  putchar('\n');
+}
+
+cJSON *gs_tune_json_watch(const gs_watch_t *watch) {
+  cJSON *seconds = cJSON_CreateObject();
+  for (int p = 0; p < GS_PHASE_COUNT; p++)
+    cJSON_AddNumberToObject(seconds, gs_phase_names[p], watch->seconds[p]);
+  return seconds;
 }
 
 void gs_tune_print_contender(void *context, const gs_contender_t *contender) {

@@ -11,6 +11,9 @@ void gs_tune_print(const gs_tuned_t *tuned);
 cJSON *gs_tune_json(const gs_tuned_t *tuned);
 /* A row that claims more than one n. */
 void gs_tune_print_claim(const gs_row_t *row);
+/* Where the time went: a line on stdout, or an object of seconds by phase. */
+void gs_tune_print_watch(const gs_watch_t *watch);
+cJSON *gs_tune_json_watch(const gs_watch_t *watch);
 /* As gs_measured_t. context: the progress that is shown; a cJSON array. */
 void gs_tune_print_contender(void *context, const gs_contender_t *contender);
 void gs_tune_json_contender(void *context, const gs_contender_t *contender);

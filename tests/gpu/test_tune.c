@@ -6,6 +6,8 @@ SUITE(tune);
 #define ON_SIM "LD_LIBRARY_PATH=$SIM SIM_L2=4096 SIM_CLOCK=set "
 #define FEW    "$G tune --candidates 2 -o t.table "
 #define SHAPE  "--shape TNx16x8x16"
+#define WIN    "SIM_US='cublasGemmEx:90,lt_*:90,mma_*:4,direct_*:4' "
+#define LOSE   "SIM_US='cublasGemmEx:4,lt_*:4,mma_*:90,direct_*:90' "
 
 /* Algorithm 5 is not among those that the stand-in's heuristic offers. */
 Test(tune, the_librarys_own_algorithm_wins_a_row) {
@@ -53,10 +55,75 @@ Test(tune, sums_in_half_are_tuned_against_the_librarys_own) {
   STATUS(sh("grep -q '16f.*\\(direct\\|mma\\)_' t.table"), 0);
 }
 
-/* ---- whole runs ---- */
+/* ---- what a tuner spends ---- */
 
-#define WIN  "SIM_US='cublasGemmEx:90,lt_*:90,mma_*:4,direct_*:4' "
-#define LOSE "SIM_US='cublasGemmEx:4,lt_*:4,mma_*:90,direct_*:90' "
+#define CLOCKED(us) ON_SIM "SIM_US='" us "' "
+
+static double samples_of(const cJSON *root, const char *contender) {
+  const cJSON *all = json_at(root, "products.0.all"), *one;
+  double most = 0;
+  cJSON_ArrayForEach(one, all) if (strstr(string_at(one, "contender"), contender) &&
+                                   number_at(one, "samples") > most) most = number_at(one, "samples");
+  return most;
+}
+
+Test(tune, who_is_twice_as_slow_leaves_after_one_round) {
+  result_t r = sh(CLOCKED("cublasGemmEx:20,lt_*:21,mma_*:45,direct_*:15") "$G tune --candidates 16 --all "
+                                                                          "--json -o t.table " SHAPE);
+  cJSON *root = json(r.out);
+  cr_assert_eq(samples_of(root, "mma_"), 1);
+  cr_assert_eq(samples_of(root, "direct_"), 11);
+  cr_assert_eq(samples_of(root, "cublasGemmEx"), 11);
+}
+
+Test(tune, rounds_go_to_what_is_in_doubt) {
+  static const struct {
+    const char *us;
+    int rounds;
+    const char *verdict;
+  } cases[] = {{"cublasGemmEx:8,lt_*:8,mma_*:6,direct_*:6", 11, "win"},
+               {"cublasGemmEx:8,lt_*:12,mma_*:9,direct_*:9", 5, "loss"},
+               {"cublasGemmEx:8,lt_*:12,mma_*:7.99,direct_*:7.99", 31, "win"}};
+  for (int i = 0; i < 3; i++) {
+    result_t r = sh(ON_SIM "SIM_US='%s' " FEW "--json --again " SHAPE, cases[i].us);
+    cJSON *root = json(r.out);
+    cr_expect_str_eq(string_at(root, "products.0.verdict"), cases[i].verdict);
+    cr_expect_eq(number_at(root, "products.0.rounds"), cases[i].rounds, "%s: %g", cases[i].verdict,
+                 number_at(root, "products.0.rounds"));
+  }
+}
+
+/* The stand-in says that it has an H200's multiprocessors. */
+Test(tune, kernels_out_of_reach_are_left_alone) {
+#define LARGE "SIM_NOCOMPUTE=times $G tune --candidates 6 --json -o t.table --shape TNx4096x4096x4096"
+  result_t near = sh(CLOCKED("cublasGemmEx:300,lt_*:300,mma_*:330,direct_*:330") LARGE),
+           far = sh(CLOCKED("cublasGemmEx:200,lt_*:200,mma_*:330,direct_*:330") LARGE);
+  cr_assert_eq(number_at(json(near.out), "products.0.candidates"), 6);
+  cr_assert_eq(number_at(json(far.out), "products.0.candidates"), 1);
+}
+
+Test(tune, it_says_where_its_time_went) {
+  result_t r = sh(ON_SIM WIN FEW SHAPE), machine = sh(ON_SIM WIN FEW "--json --again " SHAPE);
+  HAS(r.out, "seconds: prepare ");
+  HAS(r.out, ", gate ");
+  double all = 0;
+  const cJSON *phase;
+  cJSON_ArrayForEach(phase, json_at(json(machine.out), "seconds")) all += phase->valuedouble;
+  cr_assert_gt(all, 0);
+}
+
+Test(tune, a_winner_is_asked_how_it_does_at_a_quiet_server) {
+  result_t r = sh(ON_SIM WIN FEW SHAPE), none = sh(ON_SIM WIN FEW "--again --arrivals 0 " SHAPE),
+           machine = sh(ON_SIM WIN FEW "--again --json " SHAPE);
+  HAS(r.out, "; server (1000/s) ");
+  LACKS(none.out, "server (");
+  cJSON *root = json(machine.out);
+  cr_assert_gt(number_at(root, "products.0.server_us"), 0);
+  cr_assert_gt(number_at(root, "products.0.library_server_us"), 0);
+  cr_assert_eq(number_at(root, "server_rate"), 1000);
+}
+
+/* ---- whole runs ---- */
 
 static int rows(const char *table) {
   return atoi(sh("grep -c '^[NT]' %s", table).out);

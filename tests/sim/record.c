@@ -11,7 +11,7 @@
 
 static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic(sim_function_t *) list;
-static bool nocompute, fails_ours;
+static bool nocompute, times_only, fails_ours;
 static const char *times, *host_times, *wrong; /* SIM_US, SIM_HOST_US, SIM_WRONG */
 
 static _Thread_local struct {
@@ -22,6 +22,7 @@ static _Thread_local struct {
 __attribute__((constructor)) static void read_environment(void) {
   const char *text = getenv("SIM_NOCOMPUTE");
   nocompute = text && *text == '1';
+  times_only = text && !strcmp(text, "times");
   times = getenv("SIM_US");
   host_times = getenv("SIM_HOST_US");
   wrong = getenv("SIM_WRONG");
@@ -70,6 +71,10 @@ void sim_wait(double until_us) {
 
 bool sim_nocompute(void) {
   return nocompute;
+}
+
+bool sim_times_only(void) {
+  return times_only;
 }
 
 /* name:nth=status, separated by commas; nth may be a star. */

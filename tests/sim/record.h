@@ -22,6 +22,7 @@ typedef struct sim_function {
 /* Counts and remembers a call of whoever the address is in; returns the status to return at once, or 0. */
 int sim_enter(sim_function_t *function, const void *caller, int count, const uint64_t *args);
 bool sim_nocompute(void);
+bool sim_times_only(void); /* SIM_NOCOMPUTE=times */
 
 /* What SIM_US, SIM_HOST_US and SIM_WRONG say of a kernel or a function. */
 typedef struct {

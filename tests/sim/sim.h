@@ -5,6 +5,7 @@
  *   SIM_FAIL=cuLaunchKernel:3=700,cublasGemmEx:*=14   the third, and every, call returns that status at once
  *   SIM_FAIL_OURS=cu:17     the 17th call that libgemmshim itself makes of the driver fails (or cublas:, cublasLt:)
  *   SIM_NOCOMPUTE=1        nothing is computed, remembered or made to fail (to time what is around calls)
+ *   SIM_NOCOMPUTE=times    nothing is computed, but the times of SIM_US pass
  *   SIM_US=cublasGemmEx:40,lt_3:5,mma_*:9   cublasGemmEx, cublasLt's algorithm 3 and kernels whose ids match
  *                          take so many us at least
  *   SIM_CLOCK=set          events tell the times of SIM_US, exactly, and nothing waits for them
