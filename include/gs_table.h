@@ -13,7 +13,8 @@
  *
  * A row's tab-separated fields: transa transb m k, type of A and B, type of C and D, compute type, epilogue,
  * batch class, n_lo n_hi (the interval of n it claims, both ends included), kernel id, split_k, raster,
- * us and library us (gpu clock), wall us and library wall us (0: not measured).
+ * us and library us (gpu clock), wall us and library wall us (0: not measured); and, where it was measured, server us
+ * and library server us (wall, at Poisson arrivals).
  *
  * In the place of a kernel id a row may name an algorithm of cuBLASLt (gs_algo.h), which serves cublasGemmEx too:
  *   T N 4096 4096 f16 f16 32f default single 8 8 lt_66_t20_s36_r0_z1_c4_i0_h12 1 1 5.10 5.92 9.1 15.2
@@ -33,8 +34,9 @@
 #include "gs_algo.h"
 #include "gs_kernel.h"
 
-#define GS_TABLE_FORMAT 1
-#define GS_ROW_FIELDS   18
+#define GS_TABLE_FORMAT   1
+#define GS_ROW_FIELDS     18
+#define GS_ROW_FIELDS_MAX 20 /* with the times at a server */
 
 typedef struct {
   uint8_t transa, transb, ab_type, d_type, compute, epilogue, batch_kind, reserved;
@@ -49,9 +51,9 @@ typedef struct {
   int32_t index;      /* of the kernel, as gs_kernel_at of extras.h; -1 where by_library */
   gs_algo_t algo;
   int16_t split_k, raster;
-  float us, library_us;           /* gpu clock */
-  float wall_us, library_wall_us; /* 0: not measured */
-  int32_t line;                   /* in the file, from 1 */
+  float us, library_us;                                         /* gpu clock */
+  float wall_us, library_wall_us, server_us, library_server_us; /* 0: not measured */
+  int32_t line;                                                 /* in the file, from 1 */
 } gs_row_t;
 
 typedef struct {

@@ -164,7 +164,7 @@ static gs_gemm_t row_gemm(const gs_row_t *row, int64_t n) {
 }
 
 /* Says what is wrong with the row's fields; true when nothing is. */
-static bool read_fields(gs_reader_t *reader, char *const field[], gs_row_t *row) {
+static bool read_fields(gs_reader_t *reader, char *const field[], int count, gs_row_t *row) {
 #define NAME(index, member, names, count, what)                                                              \
   do {                                                                                                       \
     int found = gs_name_index(field[index], names, count);                                                   \
@@ -200,6 +200,10 @@ static bool read_fields(gs_reader_t *reader, char *const field[], gs_row_t *row)
   US(15, library_us, false, "library time");
   US(16, wall_us, true, "wall time");
   US(17, library_wall_us, true, "library wall time");
+  if (count == GS_ROW_FIELDS_MAX) {
+    US(18, server_us, false, "server time");
+    US(19, library_server_us, false, "library server time");
+  }
 #undef NAME
 #undef INT
 #undef US
@@ -256,14 +260,14 @@ static bool read_kernel(const gs_table_t *table, gs_reader_t *reader, const char
 }
 
 static gs_status_t read_row(gs_table_t *table, gs_reader_t *reader, char *line) {
-  char *field[GS_ROW_FIELDS + 1];
+  char *field[GS_ROW_FIELDS_MAX + 1];
   int count = 0;
-  for (char *next = line; next && count <= GS_ROW_FIELDS; count++) field[count] = strsep(&next, "\t");
+  for (char *next = line; next && count <= GS_ROW_FIELDS_MAX; count++) field[count] = strsep(&next, "\t");
   gs_row_t row = {.line = reader->line};
-  if (count != GS_ROW_FIELDS) {
+  if (count != GS_ROW_FIELDS && count != GS_ROW_FIELDS_MAX) {
     fault(reader, "%s than the %d tab-separated fields of a row", count < GS_ROW_FIELDS ? "fewer" : "more",
           GS_ROW_FIELDS);
-  } else if (read_fields(reader, field, &row) && read_kernel(table, reader, field[11], &row)) {
+  } else if (read_fields(reader, field, count, &row) && read_kernel(table, reader, field[11], &row)) {
     if (table->row_count == table->row_room) {
       int room = table->row_room ? 2 * table->row_room : 256;
       gs_row_t *rows = realloc(table->rows, (size_t)room * sizeof *rows);
@@ -297,12 +301,16 @@ int gs_row_format(char *buffer, size_t size, const gs_row_t *row) {
     gs_extra_format(id, sizeof id, row->index);
   else
     gs_row_name(id, sizeof id, row);
-  return snprintf(
-      buffer, size, "%c\t%c\t%d\t%d\t%s\t%s\t%s\t%s\t%s\t%d\t%d\t%s\t%d\t%d\t%.3f\t%.3f\t%.2f\t%.2f",
-      "NT"[key->transa], "NT"[key->transb], key -> m, key -> k, gs_type_names[key->ab_type],
-      gs_type_names[key->d_type], gs_compute_names[key->compute], gs_epilogue_names[key->epilogue],
-      gs_batch_names[key->batch_kind], row -> n_lo, row -> n_hi, id, row -> split_k, row -> raster,
-      (double)row -> us, (double)row -> library_us, (double)row -> wall_us, (double)row -> library_wall_us);
+  char server[48] = "";
+  if (row->server_us > 0)
+    snprintf(server, sizeof server, "\t%.2f\t%.2f", (double)row->server_us, (double)row->library_server_us);
+  return snprintf(buffer, size,
+                  "%c\t%c\t%d\t%d\t%s\t%s\t%s\t%s\t%s\t%d\t%d\t%s\t%d\t%d\t%.3f\t%.3f\t%.2f\t%.2f%s",
+                  "NT"[key->transa], "NT"[key->transb], key -> m, key -> k, gs_type_names[key->ab_type],
+                  gs_type_names[key->d_type], gs_compute_names[key->compute],
+                  gs_epilogue_names[key->epilogue], gs_batch_names[key->batch_kind], row -> n_lo, row -> n_hi,
+                  id, row -> split_k, row -> raster, (double)row -> us, (double)row -> library_us,
+                  (double)row -> wall_us, (double)row -> library_wall_us, server);
 }
 
 /* ---- the whole ---- */

@@ -66,6 +66,7 @@ static void take(gs_row_t *claim, int n, const gs_row_t *proof) {
   if (proof->library_us * claim->us >= claim->library_us * proof->us) return;
   claim->us = proof->us, claim->library_us = proof->library_us;
   claim->wall_us = proof->wall_us, claim->library_wall_us = proof->library_wall_us;
+  claim->server_us = proof->server_us, claim->library_server_us = proof->library_server_us;
 }
 
 static bool extend(const gs_oracle_t *oracle, gs_row_t *claim, int n) {

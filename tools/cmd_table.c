@@ -122,6 +122,8 @@ static cJSON *json_row(const gs_table_header_t *header, const gs_row_t *row) {
   NUMBER("library_us", rounded(row->library_us));
   NUMBER("wall_us", rounded(row->wall_us));
   NUMBER("library_wall_us", rounded(row->library_wall_us));
+  NUMBER("server_us", rounded(row->server_us));
+  NUMBER("library_server_us", rounded(row->library_server_us));
   NUMBER("line", row->line);
 #undef NAME
 #undef NUMBER

@@ -9,6 +9,7 @@
 
 #include "json.h"
 #include "points.h"
+#include "ranking.h"
 #include "busy.h"
 #include "fit.h"
 #include "fleet.h"
@@ -61,6 +62,11 @@ static const char help[] =
     "it, for\n"
     "                    this GPU and every later run (~/.cache/gemmshim/GPU.model); may be all there is to "
     "do\n"
+    "  --exhaustive N    instead of tuning: for N of the products, chosen at random, measures every kernel, "
+    "split\n"
+    "                    and order of tiles, and says how far the tuner's choice is from the best of all; "
+    "status 1\n"
+    "                    where that is more than 3%\n"
     "  --known TABLE     what this table has rows for is not measured\n"
     "  --shard I/N       the I'th part of N of the work, into a table of its own (of Slurm arrays and MPI: "
     "theirs);\n"
@@ -105,7 +111,8 @@ enum {
   SHARD,
   BUSY_OK,
   WORKER,
-  FIT
+  FIT,
+  EXHAUSTIVE
 };
 
 typedef struct {
@@ -114,7 +121,7 @@ typedef struct {
   char *kernels;
   gs_ns_t ns;
   gs_run_t run;
-  long device;
+  long device, exhaustive;
   bool json, grid, fit, busy_ok,
       one_gpu; /* one_gpu: a device was named, or this is one of a fleet's tuners */
   gs_shard_t shard;
@@ -219,6 +226,11 @@ static int read_option(int option, char **argv, gs_command_t *command) {
   case FIT:
     command->fit = command->one_gpu = true;
     return -1;
+  case EXHAUSTIVE:
+    command->one_gpu = true;
+    return gs_read_long(optarg, 1, 1 << 20, &command->exhaustive)
+               ? -1
+               : gs_usage(argv, "--exhaustive: \"%s\" is not a number of products", optarg);
   case WORKER: /* as fleet.c starts them: lines alone, since several share the terminal */
     command->run.silent = command->one_gpu = true;
     return -1;
@@ -252,6 +264,7 @@ static int read_command(int argc, char **argv, gs_command_t *command) {
                                           {"known", required_argument, NULL, KNOWN},
                                           {"shard", required_argument, NULL, SHARD},
                                           {"busy-ok", no_argument, NULL, BUSY_OK},
+                                          {"exhaustive", required_argument, NULL, EXHAUSTIVE},
                                           {"worker", no_argument, NULL, WORKER},
                                           {"fit", no_argument, NULL, FIT},
                                           {"help", no_argument, NULL, 'h'},
@@ -284,7 +297,6 @@ static int report(const gs_draft_t *draft, const gs_command_t *command, const gs
     cJSON_AddBoolToObject(root, "complete", tally->complete);
     cJSON_AddItemToObject(root, "seconds", gs_tune_json_watch(&tally->watch));
     cJSON_AddNumberToObject(root, "server_rate", GS_CONTEST_RATE);
-    gs_json_print(root);
   } else {
     printf("%d won, %d tied, %d lost, %d failed the gate, %d not measurable, %d kept from before",
            count[GS_TUNE_WIN], count[GS_TUNE_TIE], count[GS_TUNE_LOSS], count[GS_TUNE_WRONG],
@@ -317,11 +329,28 @@ static int gather(gs_pools_t *pools, const gs_gpu_t *gpu, const gs_command_t *co
   return status == GS_OK ? GS_EXIT_OK : status == GS_SYNTAX ? GS_EXIT_USAGE : GS_EXIT_MACHINE;
 }
 
+/* What was asked for: an exit status. root: NULL, or what is printed as JSON in the end. */
+static int measure(gs_draft_t *draft, gs_bench_t *bench, const gs_command_t *command, cJSON *root) {
+  gs_journal_t journal;
+  int fitted = command->fit ? gs_fit(bench, &stopped) : GS_EXIT_OK;
+  if (fitted != GS_EXIT_OK || !command->points.count) return fitted;
+  if (command->exhaustive) {
+    gs_tune_options_t tune = command->run.tune;
+    tune.pool = &command->run.pools->ranked;
+    return gs_ranking(bench, &command->points, (int)command->exhaustive, &tune, &stopped, root);
+  }
+  gs_journal_open(&journal, draft->path, &draft->header);
+  gs_tally_t tally = gs_tune_run(&command->run, &command->points, bench, draft, &journal,
+                                 root ? cJSON_AddArrayToObject(root, "products") : NULL);
+  gs_journal_close(&journal, tally.complete && !command->run.tune.quick);
+  int status = report(draft, command, &tally, root);
+  return stopped ? 128 + stopped : tally.written ? status : GS_EXIT_FALSE;
+}
+
 /* Tunes into the table; returns an exit status. */
 static int tune_into(gs_draft_t *draft, gs_gpu_t *gpu, const gs_cublas_t *cublas,
                      const gs_command_t *command) {
   gs_reference_t reference;
-  gs_journal_t journal;
   gs_bench_t bench;
   if (!gs_reference_open(&reference, gpu)) {
     gs_say("%s", gpu->fault);
@@ -331,20 +360,11 @@ static int tune_into(gs_draft_t *draft, gs_gpu_t *gpu, const gs_cublas_t *cublas
          cublas->version[0], cublas->version[1], cublas->version[2], cublas->path);
   cJSON *root = command->json ? cJSON_CreateObject() : NULL;
   gs_bench_open(&bench, gpu, cublas, &reference, 1);
-  int fitted = command->fit ? gs_fit(&bench, &stopped) : GS_EXIT_OK;
-  if (fitted != GS_EXIT_OK || !command->points.count) {
-    gs_bench_close(&bench);
-    gs_reference_close(&reference);
-    return fitted;
-  }
-  gs_journal_open(&journal, draft->path, &draft->header);
-  gs_tally_t tally = gs_tune_run(&command->run, &command->points, &bench, draft, &journal,
-                                 root ? cJSON_AddArrayToObject(root, "products") : NULL);
-  gs_journal_close(&journal, tally.complete && !command->run.tune.quick);
+  int status = measure(draft, &bench, command, root);
+  if (root && command->points.count) gs_json_print(root);
   gs_bench_close(&bench);
   gs_reference_close(&reference);
-  int status = report(draft, command, &tally, root);
-  return stopped ? 128 + stopped : tally.written ? status : GS_EXIT_FALSE;
+  return status;
 }
 
 /* The table's path: a shard has one of its own beside what was asked for. */
@@ -407,26 +427,6 @@ static int tune_on(gs_gpu_t *gpu, gs_command_t *command) {
   return status;
 }
 
-/* The part that a batch system hands out: an array of Slurm, else the ranks of MPI. */
-static void default_shard(gs_shard_t *shard) {
-  static const struct {
-    const char *i, *of, *first;
-  } systems[] = {{"SLURM_ARRAY_TASK_ID", "SLURM_ARRAY_TASK_COUNT", "SLURM_ARRAY_TASK_MIN"},
-                 {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", ""},
-                 {"PMI_RANK", "PMI_SIZE", ""}};
-  for (size_t s = 0; s < sizeof systems / sizeof *systems && !shard->of; s++) {
-    const char *i = getenv(systems[s].i), *of = getenv(systems[s].of), *first = getenv(systems[s].first);
-    long rank, size, least = 0;
-    if (!i || !of || !gs_read_long(i, 0, 1 << 20, &rank) || !gs_read_long(of, 2, 1 << 20, &size)) continue;
-    if (first && !gs_read_long(first, 0, 1 << 20, &least)) continue;
-    if (rank - least >= 0 && rank - least < size)
-      *shard = (gs_shard_t){(int)(rank - least) + 1, (int)size};
-    else
-      gs_say("%s=%s is not one of %s=%s from %ld on: use --shard I/N", systems[s].i, i, systems[s].of, of,
-             least);
-  }
-}
-
 static void heed_signals(void) {
   sigaction(SIGINT, &(struct sigaction){.sa_handler = stop, .sa_flags = SA_RESETHAND}, NULL);
   sigaction(SIGTERM, &(struct sigaction){.sa_handler = stop, .sa_flags = SA_RESETHAND}, NULL);
@@ -460,7 +460,7 @@ int gs_cmd_tune(int argc, char **argv) {
   gs_gpu_t gpu;
   char who[512];
   gs_ns_read(&command.ns, NS);
-  default_shard(&command.shard);
+  gs_shard_default(&command.shard);
   int status = read_command(argc, argv, &command);
   if (status < 0 && !command.one_gpu && !command.json) status = tune_by_fleet(&command, argc, argv);
   if (status < 0 && gs_gpu_open(&gpu, (int)command.device) != GS_OK) {

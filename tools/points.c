@@ -73,6 +73,25 @@ bool gs_shard_read(gs_shard_t *shard, const char *text) {
          shard->i <= shard->of;
 }
 
+void gs_shard_default(gs_shard_t *shard) {
+  static const struct {
+    const char *i, *of, *first;
+  } systems[] = {{"SLURM_ARRAY_TASK_ID", "SLURM_ARRAY_TASK_COUNT", "SLURM_ARRAY_TASK_MIN"},
+                 {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", ""},
+                 {"PMI_RANK", "PMI_SIZE", ""}};
+  for (size_t s = 0; s < sizeof systems / sizeof *systems && !shard->of; s++) {
+    const char *i = getenv(systems[s].i), *of = getenv(systems[s].of), *first = getenv(systems[s].first);
+    long rank, size, least = 0;
+    if (!i || !of || !gs_read_long(i, 0, 1 << 20, &rank) || !gs_read_long(of, 2, 1 << 20, &size)) continue;
+    if (first && !gs_read_long(first, 0, 1 << 20, &least)) continue;
+    if (rank - least >= 0 && rank - least < size)
+      *shard = (gs_shard_t){(int)(rank - least) + 1, (int)size};
+    else
+      gs_say("%s=%s is not one of %s=%s from %ld on: use --shard I/N", systems[s].i, i, systems[s].of, of,
+             least);
+  }
+}
+
 void gs_points_shard(gs_points_t *points, gs_shard_t shard) {
   int kept = 0, key = -1;
   for (int i = 0; i < points->count; i++) {

@@ -48,6 +48,8 @@ typedef struct {
 } gs_shard_t;
 /* "2/8" */
 bool gs_shard_read(gs_shard_t *shard, const char *text);
+/* The part that a batch system hands out: an array of Slurm, else the ranks of MPI; unchanged without one. */
+void gs_shard_default(gs_shard_t *shard);
 /* Leaves every of'th key, from the i'th on, of products by key. */
 void gs_points_shard(gs_points_t *points, gs_shard_t shard);
 void gs_points_free(gs_points_t *points);

@@ -9,7 +9,6 @@
 
 #include "algos.h"
 #include "extras.h"
-#include "race.h"
 #include "rank.h"
 
 const char *const gs_tune_verdict_names[] = {"win", "tie", "loss", "WRONG", "none"};
@@ -78,7 +77,7 @@ static void enter_kernels(gs_race_t *race, const gs_tune_options_t *options) {
   const gs_rank_for_t to = {&bench->gemm, options->split_max, GS_BENCH_WORKSPACE};
   double library_us = gs_contender_us(gs_race_fastest(&race->theirs));
   int count = gs_rank(bench->gpu, options->pool, &to, best, options->candidates);
-  for (int i = 1; i < count && library_us > REACH_US; i++)
+  for (int i = 1; i < count && library_us > REACH_US && !options->out_of_reach; i++)
     if (best[i].us > REACH * library_us) count = i;
   if (options->each) add_each(bench->gpu, options->each, &to, best, &count);
   for (int i = 0; i < count; i++)
@@ -199,8 +198,10 @@ static void describe(gs_race_t *race, gs_tuned_t *tuned, const gs_claim_t *claim
   if (!row->by_library) row->kernel = gs_kernel_at(ours->index);
   const gs_gemm_t *g = &race->bench->gemm;
   tuned->ratio = claim->gpu;
-  tuned->server_us = gs_entrant_us(&ours->entrant, GS_CLOCK_SERVER);
-  tuned->library_server_us = gs_entrant_us(&theirs->entrant, GS_CLOCK_SERVER);
+  if (ours->entrant.count[GS_CLOCK_SERVER]) {
+    row->server_us = (float)gs_entrant_us(&ours->entrant, GS_CLOCK_SERVER);
+    row->library_server_us = (float)gs_entrant_us(&theirs->entrant, GS_CLOCK_SERVER);
+  }
   gs_contender_name(tuned->library, sizeof tuned->library, theirs);
   for (int i = 0; i < race->theirs.count; i++)
     if (race->theirs.at[i]->kind == GS_BY_GEMM_EX) tuned->gemm_ex_us = gs_contender_us(race->theirs.at[i]);
@@ -300,18 +301,15 @@ static void decide(gs_race_t *race, gs_tuned_t *tuned, const gs_tune_options_t *
   if (!shown->ours)
     *shown = claim(rival, called ? called : gs_race_fastest(&race->theirs)); /* failed the gate, or lost */
   tuned->verdict = why ? GS_TUNE_WRONG : won ? GS_TUNE_WIN : shown->gpu.hi < 1 ? GS_TUNE_LOSS : GS_TUNE_TIE;
-  if (tuned->verdict == GS_TUNE_WIN && options->arrivals) serve(race, shown, options->arrivals);
+  if (tuned->verdict == GS_TUNE_WIN && options->arrivals && !options->quick)
+    serve(race, shown, options->arrivals);
   describe(race, tuned, shown);
   if (why) snprintf(tuned->why, sizeof tuned->why, "%s", why);
 }
 
-static void run(gs_race_t *race, gs_tuned_t *tuned, const gs_tune_options_t *options) {
+int gs_tune_select(gs_race_t *race, const gs_tune_options_t *options) {
   enter_library(race);
-  tuned->lt_candidates = race->bench->lt.count;
-  if (!race->theirs.count) {
-    snprintf(tuned->why, sizeof tuned->why, "cuBLAS refuses it");
-    return;
-  }
+  if (!race->theirs.count) return 0;
   gs_bench_warm(race->bench, race->theirs.at[0]);
   gs_race_heat(race, (gs_heat_t){1, ALL, ALL, TWICE});
   gs_watch(&race->watch, GS_PHASE_PREPARE);
@@ -319,16 +317,23 @@ static void run(gs_race_t *race, gs_tuned_t *tuned, const gs_tune_options_t *opt
     enter_row(race, options->row);
   else
     enter_kernels(race, options), enter_beyond(race);
-  tuned->candidates = race->kernels.count;
+  int candidates = race->kernels.count;
   gs_race_heat(race, (gs_heat_t){1, ALL, ALL, TWICE});
-  gs_race_heat(race, (gs_heat_t){2, (race->kernels.count + 1) / 2, ALGOS_KEPT, NEAR});
-  if (!options->row) {
-    enter_offered(race);
-    gs_race_heat(race, (gs_heat_t){3, 2, 2, NEARER});
-    enter_rasters(race);
-    if (race->kernels.count > 1) gs_race_heat(race, (gs_heat_t){3, 1, 2, NEAREST});
-  }
-  if (!race->kernels.count && !race->algos.count)
+  gs_race_heat(race, (gs_heat_t){2, (candidates + 1) / 2, ALGOS_KEPT, NEAR});
+  if (options->row) return candidates;
+  enter_offered(race);
+  gs_race_heat(race, (gs_heat_t){3, 2, 2, NEARER});
+  enter_rasters(race);
+  if (race->kernels.count > 1) gs_race_heat(race, (gs_heat_t){3, 1, 2, NEAREST});
+  return candidates;
+}
+
+static void run(gs_race_t *race, gs_tuned_t *tuned, const gs_tune_options_t *options) {
+  tuned->candidates = gs_tune_select(race, options);
+  tuned->lt_candidates = race->bench->lt.count;
+  if (!race->theirs.count)
+    snprintf(tuned->why, sizeof tuned->why, "cuBLAS refuses it");
+  else if (!race->kernels.count && !race->algos.count)
     snprintf(tuned->why, sizeof tuned->why, "nothing of ours can compute it");
   else if ((tuned->rounds = prove(race, options)))
     decide(race, tuned, options);
@@ -345,8 +350,8 @@ gs_table_header_t gs_tune_header(const gs_gpu_t *gpu, const gs_cublas_t *cublas)
   snprintf(header->method, sizeof header->method,
            "replayed graphs, operands rotate; %d to %d interleaved rounds against cublasGemmEx and all "
            "cuBLASLt offers; "
-           "gpu clock, or a tie there and wall",
-           GS_TUNE_ROUNDS_CLEAR, GS_TUNE_ROUNDS);
+           "gpu clock, or a tie there and wall; server: %d/s",
+           GS_TUNE_ROUNDS_CLEAR, GS_TUNE_ROUNDS, GS_CONTEST_RATE);
   strftime(header->date, sizeof header->date, "%Y-%m-%d", gmtime_r(&now, &day));
   return filled;
 }

@@ -6,7 +6,7 @@
 #include "bench.h"
 #include "gs_table.h"
 #include "pool.h"
-#include "watch.h"
+#include "race.h"
 
 #define GS_TUNE_CANDIDATES     12 /* of our kernels and splits, measured, unless more are asked for */
 #define GS_TUNE_CANDIDATES_MAX 128
@@ -29,6 +29,7 @@ typedef struct {
   const gs_pool_t *each; /* of which each takes part, at its best GS_TUNE_SPLITS splits; NULL: none */
   int split_max, candidates;
   int arrivals;           /* of a winner on the server clock; 0: none */
+  bool out_of_reach;      /* also kernels that the model says are */
   bool quick;             /* few rounds, to try things out; proves nothing */
   gs_measured_t measured; /* NULL: nobody is told */
   void *context;
@@ -55,14 +56,17 @@ typedef struct {
                                   * algorithm that of what programs get without it */
   double gemm_ex_us;   /* cublasGemmEx, gpu clock; 0: not asked (an epilogue) */
   char library[48];    /* the contender that library_us is of */
-  double server_us, library_server_us; /* of a winner; infinite: not asked for */
-  int candidates, lt_candidates;       /* measured */
-  int rounds;                          /* of the last comparison */
-  int copies;                          /* of the operands */
-  double error, bound;                 /* of the gate; WIN and WRONG only */
-  char why[128];                       /* of WRONG and NONE */
-  gs_watch_t watch;                    /* stopped */
+  int candidates, lt_candidates; /* measured */
+  int rounds;                    /* of the last comparison */
+  int copies;                    /* of the operands */
+  double error, bound;           /* of the gate; WIN and WRONG only */
+  char why[128];                 /* of WRONG and NONE */
+  gs_watch_t watch;              /* stopped */
 } gs_tuned_t;
+
+/* Runs the heats: the fastest kernel is left in the race, and what may win, or must be beaten. Returns how many kernels
+ * and splits took part. */
+int gs_tune_select(gs_race_t *race, const gs_tune_options_t *options);
 
 /* Of a table measured now on this GPU with this cuBLAS. */
 gs_table_header_t gs_tune_header(const gs_gpu_t *gpu, const gs_cublas_t *cublas);

@@ -117,7 +117,7 @@ static bool holds(void *context, int n, gs_row_t *row) {
   if (over(work)) return false;
   gs_gemm_t g = product_at(work, n);
   gs_tune_options_t options = work->run->tune;
-  options.row = row, options.arrivals = 0;
+  options.row = row;
   show(work, &g, " (a sample)");
   gs_tuned_t tuned = gs_tune(work->bench, &g, &options);
   gs_watch_add(&work->tally.watch, &tuned.watch);
@@ -125,6 +125,7 @@ static bool holds(void *context, int n, gs_row_t *row) {
   if (tuned.verdict != GS_TUNE_WIN) return false;
   row->us = tuned.row.us, row->library_us = tuned.row.library_us;
   row->wall_us = tuned.row.wall_us, row->library_wall_us = tuned.row.library_wall_us;
+  row->server_us = tuned.row.server_us, row->library_server_us = tuned.row.library_server_us;
   return true;
 }
 

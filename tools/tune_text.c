@@ -1,6 +1,5 @@
 #include "tune_text.h"
 
-#include <math.h>
 #include <stdio.h>
 
 #include "progress.h"
@@ -30,8 +29,9 @@ void gs_tune_print(const gs_tuned_t *tuned) {
   if (tuned->verdict == GS_TUNE_WRONG)
     printf("; %s (error %.2e, bound %.2e)", tuned->why, tuned->error, tuned->bound);
   if (tuned->verdict == GS_TUNE_WIN && tuned->by_wall) printf("; on the wall clock");
-  if (isfinite(tuned->server_us))
-    printf("; server (%d/s) %.1f, %.1f us", GS_CONTEST_RATE, tuned->server_us, tuned->library_server_us);
+  if (row->server_us > 0)
+    printf("; server (%d/s) %.1f, %.1f us", GS_CONTEST_RATE, (double)row->server_us,
+           (double)row->library_server_us);
   putchar('\n');
 }
 
@@ -67,13 +67,11 @@ cJSON *gs_tune_json(const gs_tuned_t *tuned) {
                  {"library_us", (double)row->library_us},
                  {"gemm_ex_us", tuned->gemm_ex_us},
                  {"wall_us", (double)row->wall_us},
-                 {"library_wall_us", (double)row->library_wall_us}};
+                 {"library_wall_us", (double)row->library_wall_us},
+                 {"server_us", (double)row->server_us},
+                 {"library_server_us", (double)row->library_server_us}};
   for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
     cJSON_AddNumberToObject(entry, numbers[i].name, numbers[i].value);
-  if (isfinite(tuned->server_us)) {
-    cJSON_AddNumberToObject(entry, "server_us", tuned->server_us);
-    cJSON_AddNumberToObject(entry, "library_server_us", tuned->library_server_us);
-  }
   return entry;
 }
 

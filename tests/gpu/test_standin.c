@@ -191,7 +191,7 @@ Test(gpu, peer_that_cannot_be_loaded_is_told_why) {
 Test(gpu, tune_measures_and_reports) {
   result_t r = sh(ON_SIM TINY "--shape NNx16x8x16:bf16_f32 --shape TNx16x8x16:f16_f16:bias -o t.table");
   STATUS(r, 0);
-  cr_assert_eq(lines_of(r.out), 5, "%s", r.out);
+  cr_assert_eq(lines_of(r.out), 6, "%s", r.out);
   HAS(r.out, "0 failed the gate, 0 not measurable");
   HAS(r.out, "nothing was written");
   cr_assert(!exists("t.table") && !exists("t.table.lock"));

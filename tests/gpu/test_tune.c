@@ -117,10 +117,32 @@ Test(tune, a_winner_is_asked_how_it_does_at_a_quiet_server) {
            machine = sh(ON_SIM WIN FEW "--again --json " SHAPE);
   HAS(r.out, "; server (1000/s) ");
   LACKS(none.out, "server (");
+  STATUS(sh("awk -F'\t' '/^[NT]\t/ { exit !(NF == 20 && $19 > 0 && $20 > 0) }' t.table && $G table check "
+            "t.table"),
+         0);
   cJSON *root = json(machine.out);
   cr_assert_gt(number_at(root, "products.0.server_us"), 0);
   cr_assert_gt(number_at(root, "products.0.library_server_us"), 0);
   cr_assert_eq(number_at(root, "server_rate"), 1000);
+}
+
+/* ---- how good the choice is ---- */
+
+Test(tune, the_choice_is_held_against_the_whole_space) {
+#define SPACE                                                                                                \
+  ON_SIM "SIM_NOCOMPUTE=times SIM_US='cublasGemmEx:20,lt_*:20,mma_*_64x64x64_s4*:8,mma_*:10,direct_*:12' "   \
+         "$G tune --exhaustive 2 --split-k 6 --shape TNx256x128x512 "
+  result_t poor = sh(SPACE "--candidates 1"), fine = sh(SPACE "--candidates 128"),
+           machine = sh(SPACE "--candidates 1 --json");
+  STATUS(poor, 1);
+  HAS(poor.out, "ranking: 1 products searched, worst 1.500, geomean 1.500, 0 within 3% of the best of all");
+  HAS(poor.out, "1.500  TN 256x128x512 f16_f16 ");
+  STATUS(fine, 0);
+  HAS(fine.out, "worst 1.000, geomean 1.000, 1 within 3%");
+  STATUS(machine, 1);
+  cJSON *root = json(machine.out);
+  cr_assert(number_at(root, "products.0.searched") > 100, "%g", number_at(root, "products.0.searched"));
+  cr_assert(strstr(string_at(root, "products.0.best"), "64x64x64_s4"));
 }
 
 /* ---- whole runs ---- */

@@ -115,6 +115,22 @@ Test(table, a_row_may_name_an_algorithm_of_the_library) {
   gs_table_free(table);
 }
 
+/* Two fields more, or none. */
+Test(table, times_at_a_server_may_be_there) {
+  char line[512];
+  gs_table_t *table = parse(HEADER "T\tN\t4096\t4096\tf16\tf16\t32f\tdefault\tsingle\t1\t2\t" ID
+                                   "\t1\t1\t5\t6\t7\t8\t9.5\t10.25\n" ROW("16\t16"),
+                            GS_OK);
+  cr_assert_eq(gs_table_rows(table), 2, "%s", said);
+  const gs_row_t *with = gs_table_row(table, 0), *without = gs_table_row(table, 1);
+  cr_assert(with->server_us == 9.5f && with->library_server_us == 10.25f && !without->server_us);
+  gs_row_format(line, sizeof line, with);
+  cr_assert(strstr(line, "\t7.00\t8.00\t9.50\t10.25"), "%s", line);
+  gs_row_format(line, sizeof line, without);
+  cr_assert_not(strstr(line, "\t0.00\t0.00\t"), "%s", line);
+  gs_table_free(table);
+}
+
 Test(table, the_header_prints_as_it_was_read) {
   char text[600];
   gs_table_t *table = parse(HEADER, GS_OK), *second;
@@ -131,6 +147,10 @@ Test(table, T2_faulty_rows_are_refused_by_line_and_others_stay) {
   } cases[] = {
       {"T\tN\t4096\n", "fewer than the 18"},
       {"T\tN\t4096\t4096\tf16\tf16\t32f\tdefault\tsingle\t1\t2\t" ID "\t1\t1\t5\t6\t0\t0\t9\n",
+       "more than the 18"},
+      {"T\tN\t4096\t4096\tf16\tf16\t32f\tdefault\tsingle\t1\t2\t" ID "\t1\t1\t5\t6\t0\t0\t9\tx\n",
+       "library server time 'x'"},
+      {"T\tN\t4096\t4096\tf16\tf16\t32f\tdefault\tsingle\t1\t2\t" ID "\t1\t1\t5\t6\t0\t0\t9\t9\t9\n",
        "more than the 18"},
       {"X\tN\t4096\t4096\tf16\tf16\t32f\tdefault\tsingle\t1\t2\t" ID "\t1\t1\t5\t6\t0\t0\n", "transa"},
       {"T\tN\t0\t4096\tf16\tf16\t32f\tdefault\tsingle\t1\t2\t" ID "\t1\t1\t5\t6\t0\t0\n", "m '0'"},
