@@ -208,7 +208,7 @@ bench-overhead: all sim $(OVERHEAD)
 carry: all $(OVERHEAD) $(GPU_CAPTURES) $(PRELOAD_DIR)/random $(PRELOAD_DIR)/probe sim gpu-peers
 	cp -L $$(ldconfig -p | sed -n 's/.*=> \(.*libcjson.so.1\)$$/\1/p' | head -1) $(BUILD)/
 
-## gpu-check: on a machine with a GPU: the gate, a torch model, overhead, compute-sanitizer
+## gpu-check: on a machine with a GPU: the gate, a torch model, graphs, memory, overhead, compute-sanitizer
 .PHONY: gpu-check
 gpu-check:
 	tests/gpu/check.sh

@@ -17,7 +17,7 @@ tests() {
       for (i = 1; i <= count && word[i] ~ /^[LCST][0-9]+$/; i++) print word[i] "\t" folder ": " suite "/" name
     }'
   sed -n 's/^check "\([^"]*\)".*# \([LCST][LCST0-9 ]*\)$/\2\tmake check: \1/p' tests/check.sh | spread
-  sed -n 's/^step \([a-z0-9-]*\) .*# \([LCST][LCST0-9 ]*\)$/\2\tmake gpu-check: \1/p' tests/gpu/check.sh | spread
+  sed -n 's/^step \([a-z0-9_-]*\) .*# \([LCST][LCST0-9 ]*\)$/\2\tmake gpu-check: \1/p' tests/gpu/check.sh | spread
 }
 spread() { awk -F'\t' '{ count = split($1, id, " "); for (i = 1; i <= count; i++) print id[i] "\t" $2 }'; }
 

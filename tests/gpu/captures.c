@@ -6,8 +6,6 @@
  *   together                 graphs of one stream replayed N times at once from four threads
  *   many                     51 sizes captured and replayed while 99% of the memory is taken
  *   devices, reset, green    each device in turn; device reset; a green context of half the SMs */
-#include <cublas_v2.h>
-#include <cuda.h>
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdbool.h>
@@ -16,99 +14,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { M = 512, K = 1024, N_MAX = 64, SIZES = 51 };
+#include "product.h"
+
+enum { M = 512, K = 1024, SIZES = 51 };
 
 static int times = 10000;
 static CUcontext first_context;
 
-static void must(int status, const char *what, int line) {
-  if (status == 0) return;
-  fprintf(stderr, "captures.c:%d: %s: status %d\n", line, what, status);
-  exit(3);
-}
-#define MUST(call) must((int)(call), #call, __LINE__)
-
-/* ---- one product ---- */
-
-typedef struct {
-  cublasHandle_t handle;
-  CUdeviceptr a, b, c;
-  int n, seed;
-} product_t;
-
-static int value(int seed, int index) {
-  return (int)((index * 7919u + seed * 104729u) >> 3) % 3 - 1;
-}
-
-static uint16_t half_of(int whole) { /* -1024 .. 1024 */
-  int size = abs(whole), exponent = 0;
-  if (!size) return 0;
-  while (size >> (exponent + 1)) exponent++;
-  return (uint16_t)((whole < 0 ? 0x8000 : 0) | (exponent + 15) << 10 | ((size << 10 >> exponent) & 0x3ff));
-}
-
-static CUdeviceptr upload(int seed, int count) {
-  CUdeviceptr device;
-  uint16_t *host = malloc((size_t)count * 2);
-  for (int i = 0; i < count; i++) host[i] = half_of(value(seed, i));
-  MUST(cuMemAlloc(&device, (size_t)count * 2));
-  MUST(cuMemcpyHtoD(device, host, (size_t)count * 2));
-  free(host);
-  return device;
-}
-
-static product_t product_open(int n, int seed) {
-  product_t p = {.n = n, .seed = seed, .a = upload(seed, M * K), .b = upload(seed + 1, K * n)};
-  MUST(cublasCreate(&p.handle));
-  MUST(cuMemAlloc(&p.c, (size_t)(2 * M * n)));
-  return p;
-}
-
-static void product_close(product_t *p) {
-  MUST(cublasDestroy(p->handle));
-  MUST(cuMemFree(p->a));
-  MUST(cuMemFree(p->b));
-  MUST(cuMemFree(p->c));
-}
-
-static void product_call(const product_t *p, CUstream stream) {
-  const float one = 1, zero = 0;
-  MUST(cublasSetStream(p->handle, (cudaStream_t)stream));
-  MUST(cublasGemmEx(p->handle, CUBLAS_OP_T, CUBLAS_OP_N, M, p->n, K, &one, (void *)p->a, CUDA_R_16F, K,
-                    (void *)p->b, CUDA_R_16F, K, &zero, (void *)p->c, CUDA_R_16F, M, CUBLAS_COMPUTE_32F,
-                    CUBLAS_GEMM_DEFAULT));
-}
-
-static void product_clear(const product_t *p) {
-  MUST(cuMemsetD8(p->c, 0xff, (size_t)(2 * M * p->n)));
-}
-
-/* Some elements of every column, which a wrong tile or split would miss. */
-static bool product_right(const product_t *p) {
-  static __thread uint16_t host[M * N_MAX];
-  MUST(cuMemcpyDtoH(host, p->c, (size_t)(2 * M * p->n)));
-  for (int j = 0; j < p->n; j++)
-    for (int i = j % 13; i < M; i += 37) {
-      int sum = 0;
-      for (int l = 0; l < K; l++) sum += value(p->seed, i * K + l) * value(p->seed + 1, j * K + l);
-      if (host[j * M + i] != half_of(sum)) return false;
-    }
-  return true;
-}
-
-static size_t memory_used(void) {
-  size_t left, total;
-  MUST(cuMemGetInfo(&left, &total));
-  return total - left;
-}
-
 /* ---- graphs ---- */
-
-static CUstream stream_open(void) {
-  CUstream stream;
-  MUST(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
-  return stream;
-}
 
 static CUgraph capture(const product_t *p, CUstream stream, CUstreamCaptureMode mode) {
   CUgraph graph;
@@ -125,20 +38,12 @@ static CUgraphExec instantiate(CUgraph graph) {
   return exec;
 }
 
-static bool replay_right(CUgraphExec exec, CUstream stream, const product_t *p) {
-  product_clear(p);
-  MUST(cuStreamSynchronize(NULL));
-  MUST(cuGraphLaunch(exec, stream));
-  MUST(cuStreamSynchronize(stream));
-  return product_right(p);
-}
-
 /* Device memory, bytes, once things had settled; the driver itself takes some now and then. */
 static long long grown;
 #define GROWTH_ALLOWED (8 << 20)
 
 static int captures(CUstreamCaptureMode mode) {
-  product_t p = product_open(8, 1);
+  product_t p = product_open(M, 8, K, 1);
   CUstream stream = stream_open();
   size_t settled = 0;
   int wrong = 0;
@@ -166,7 +71,7 @@ static int relaxed(void) {
 }
 
 static int update(void) {
-  product_t p[2] = {product_open(8, 1), product_open(8, 5)};
+  product_t p[2] = {product_open(M, 8, K, 1), product_open(M, 8, K, 5)};
   CUstream stream = stream_open();
   CUgraphExec exec = instantiate(capture(&p[0], stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
   size_t settled = 0;
@@ -214,7 +119,7 @@ static int together(void) {
   CUstream stream = stream_open();
   int wrong = 0;
   for (int i = 0; i < THREADS; i++) {
-    users[i].p = product_open(8, 10 * i);
+    users[i].p = product_open(M, 8, K, 10 * i);
     users[i].exec = instantiate(capture(&users[i].p, stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
   }
   for (int i = 0; i < THREADS; i++) MUST(pthread_create(&threads[i], NULL, replays, &users[i]));
@@ -235,7 +140,7 @@ static int many(void) {
   size_t left, total, before;
   CUdeviceptr ballast = 0;
   int wrong = 0;
-  for (int i = 0; i < SIZES; i++) p[i] = product_open(i + 1, i);
+  for (int i = 0; i < SIZES; i++) p[i] = product_open(M, i + 1, K, i);
   for (int i = 0; i < SIZES; i++) product_call(&p[i], NULL); /* cuBLAS's own workspaces */
   MUST(cuStreamSynchronize(NULL));
   MUST(cuMemGetInfo(&left, &total));
@@ -256,7 +161,7 @@ static int many(void) {
 /* ---- places ---- */
 
 static int a_few_calls(void) {
-  product_t p = product_open(8, 3);
+  product_t p = product_open(M, 8, K, 3);
   CUstream stream = stream_open();
   int wrong = 0;
   for (int i = 0; i < 3; i++) {

@@ -7,7 +7,7 @@
 BUILD=${BUILD:-build}
 OUT=${OUT:-build/gpu}
 PYTHON=${PYTHON:-python3}
-STEPS=${STEPS:-kernels verify peer generated extras torch captures random probation requalify reach overhead memcheck initcheck synccheck racecheck}
+STEPS=${STEPS:-kernels verify peer generated extras torch captures vllm_start random probation requalify reach overhead memcheck initcheck synccheck racecheck}
 CLI=$BUILD/gemmshim
 here=$(dirname "$0")
 
@@ -67,7 +67,7 @@ forced_table() {
 
 # Graphs, contexts and devices, with split-K and without; nearly all of it must have been served.
 captures() {
-  local split share
+  local split share untraced replayed
   for split in 1 9; do # 9: more parts than a cluster has, hence by a workspace
     rm -rf "$OUT/captures-$split"
     forced_table $split > "$OUT/captures-$split.table"
@@ -76,9 +76,29 @@ captures() {
     "$CLI" report --prometheus "$OUT/captures-$split" > "$OUT/captures-$split.prom"
     share=$(awk '/^gemmshim_products_total/ { all += $2; if (/"served"/) served += $2 }
       END { print all ? int(100 * served / all) : 0 }' "$OUT/captures-$split.prom")
-    echo "split-K $split: $share% of the products served"
-    [ "$share" -ge 95 ] || return 1
+    read -r untraced replayed < <(awk '/^gemmshim_untraced_products_total/ { untraced = $2 }
+      /^gemmshim_replayed_products_total/ { replayed = $2 } END { print untraced, replayed }' "$OUT/captures-$split.prom")
+    echo "split-K $split: $share% of the products served; $replayed run by replays, $untraced captured ones not traced"
+    [ "$share" -ge 95 ] && [ "$untraced" = 0 ] && [ "$replayed" -gt 0 ] || return 1
   done
+}
+
+# Two processes that start as vLLM does, alone and under the library: within the bound, and nothing fails.
+vllm_start() {
+  local bare bound=24
+  rm -rf "$OUT/vllm"
+  forced_table 9 | sed 's/\t1\t64\tmma/\t1\t384\tmma/' > "$OUT/vllm.table"
+  LD_LIBRARY_PATH=$CUBLAS:$LD_LIBRARY_PATH "$BUILD/tests/gpu/vllm_start" > "$OUT/vllm-bare.txt" || { cat "$OUT/vllm-bare.txt"; return 1; }
+  bare=$(sed -n 's/^# grown: //p' "$OUT/vllm-bare.txt")
+  echo "alone: device memory grew by $bare bytes"
+  # Beside workspace, the code of two kernels in each of two processes.
+  LD_LIBRARY_PATH=$CUBLAS:$LD_LIBRARY_PATH GEMMSHIM_VRAM_MB=$bound "$CLI" run --sample 0 --table "$OUT/vllm.table" \
+    --keep "$OUT/vllm" -o "$OUT/vllm.calls" -- "$BUILD/tests/gpu/vllm_start" \
+    --allow $(((bare + 1048575) / 1048576 + 2 * bound + 16)) || return 1
+  "$CLI" report --prometheus "$OUT/vllm" > "$OUT/vllm.prom"
+  awk -F'[" ]' '/^gemmshim_products_total/ { n[$4] = $NF } END {
+    print n["served"] " served, " n["workspace"] " forwarded for want of memory, " n["launch_failed"] " refused"
+    exit !(n["served"] && n["workspace"] && !n["launch_failed"]) }' "$OUT/vllm.prom"
 }
 
 # The gate has to refuse a kernel that sums in fp16, and let pass the same one that sums in fp32.
@@ -186,7 +206,7 @@ sanitize() {
   compute-sanitizer --tool "$1" --error-exitcode 9 --print-limit 20 \
     "$CLI" verify --one-process --quick --sizes small --cublas none --kernel "$2"
 }
-export -f torch_program overhead sanitize forced_table captures peer generated extras \
+export -f torch_program overhead sanitize forced_table captures vllm_start peer generated extras \
   preloaded random_calls trial probation requalified
 export BUILD OUT PYTHON TABLE CLI CUBLAS here CUBLAS_FILE
 
@@ -197,6 +217,7 @@ step generated 120 bash -c generated
 step extras 240 bash -c extras
 step torch 240 bash -c torch_program
 step captures 400 bash -c captures # S1 S2 S4 S6 S8
+step vllm_start 120 bash -c vllm_start # S8
 step random 300 bash -c random_calls # C3 C5 C6
 step probation 120 bash -c probation
 step requalify 120 bash -c requalified

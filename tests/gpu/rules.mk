@@ -23,11 +23,11 @@ $(PEERS): $(BUILD)/tests/gpu/%.so: tests/gpu/peer_sums.c tests/gpu/rules.mk
 	$(CC) -std=gnu11 -O2 -Wall -Wextra -Werror -Wno-misleading-indentation -fPIC -shared \
 	  $(PEER_$*) -o $@ $<
 
-# An ordinary CUDA program, as the demo is: on a GPU it runs with the real libraries.
-GPU_CAPTURES := $(BUILD)/tests/gpu/captures
-$(GPU_CAPTURES): tests/gpu/captures.c $(SIM)/cuda13/libcublas.so.13 $(SIM)/driver/libcuda.so.1
+# Ordinary CUDA programs, as the demo is: on a GPU they run with the real libraries.
+GPU_CAPTURES := $(BUILD)/tests/gpu/captures $(BUILD)/tests/gpu/vllm_start
+$(GPU_CAPTURES): $(BUILD)/tests/gpu/%: tests/gpu/%.c tests/gpu/product.c tests/gpu/product.h $(SIM)/cuda13/libcublas.so.13 $(SIM)/driver/libcuda.so.1
 	@mkdir -p $(@D)
-	$(CC) -std=gnu11 $(OPT) -Wall -Wextra -Werror $(SAN_FLAGS) -isystem $(CUDA_HOME)/include -o $@ $< \
+	$(CC) -std=gnu11 $(OPT) -Wall -Wextra -Werror $(SAN_FLAGS) -isystem $(CUDA_HOME)/include -o $@ $(filter %.c,$^) \
 	  $(SIM)/cuda13/libcublas.so.13 $(SIM)/cuda13/libcublasLt.so.13 $(SIM)/driver/libcuda.so.1 -ldl -lpthread
 
 # Peers that run on a GPU, right and wrong, for the step `peer` of check.sh.

@@ -395,6 +395,33 @@ Test(gpu, S2_S6_captures_runs_as_on_a_gpu) {
   cr_assert(number_at(root, "served") >= 0.9 * number_at(root, "calls"), "%s", cJSON_Print(root));
 }
 
+/* Bytes beyond the bound, and calls that failed for want of memory, would be "not ok"; the first time the bound is
+ * reached, the second time the device's memory. */
+Test(gpu, S8_vllm_start_runs_as_on_a_gpu) {
+  static const struct {
+    const char *memory, *bound, *allowed;
+  } cases[] = {{"600", "2", "4"}, {"256", "32", "2"}};
+  STATUS(sh("(sed '/^[NT]\\t/d' $TABLE; printf "
+            "'T\\tN\\t32\\t320\\tf16\\tf16\\t32f\\tdefault\\tsingle\\t1\\t384\\t"
+            "mma_f16_f16_tn_128x32x32_s5_w4\\t9\\t1\\t8\\t10\\t0\\t0\\n') > t.table; $G table check t.table"),
+         0);
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    result_t r = sh("rm -rf kept memory; LD_LIBRARY_PATH=$SIM SIM_MEMORY_SHARED=$PWD/memory SIM_MEMORY_MB=%s "
+                    "GEMMSHIM_VRAM_MB=%s "
+                    "$G run --keep kept --table t.table -- " GS_BUILD
+                    "/tests/gpu/vllm_start --m 32 --k 320 --allow %s",
+                    cases[i].memory, cases[i].bound, cases[i].allowed);
+    STATUS(r, 0);
+    HAS(r.out, "ok 7 - 99.");
+    HAS(r.out, "1..8\n");
+    cJSON *root = json(sh("$G report --json kept").out);
+    cr_assert(number_at(root, "processes") == 2);
+    cr_assert(number_at(root, "verdicts.served") > 0 && number_at(root, "verdicts.workspace") > 0, "%s",
+              cJSON_Print(root));
+    cr_assert(number_at(root, "traced") == 102 && number_at(root, "replays") == 204, "%s", cJSON_Print(root));
+  }
+}
+
 Test(gpu, L6_reach_runs_as_on_a_gpu) {
   if (sh("python3 --version").status) cr_skip_test("no python3 here");
   result_t r =

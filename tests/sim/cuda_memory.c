@@ -1,7 +1,10 @@
 /* Stand-in libcuda: memory, which is the host's; each piece belongs to the context that it was made in. */
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "driver.h"
 
@@ -14,11 +17,34 @@ typedef struct memory {
 enum { ALIGNMENT = 256 };
 
 static memory_t all = {.previous = &all, .next = &all}; /* under driver_lock */
-static atomic_ullong used_bytes, pieces;
+static atomic_ullong own_bytes, *used_bytes = &own_bytes, pieces;
+
+/* SIM_MEMORY_SHARED: all processes that name this file have one device's memory between them. */
+__attribute__((constructor)) static void share(void) {
+  const char *path = getenv("SIM_MEMORY_SHARED");
+  int fd = path ? open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600) : -1;
+  void *memory = fd >= 0 && !ftruncate(fd, sizeof *used_bytes)
+                     ? mmap(NULL, sizeof *used_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0)
+                     : MAP_FAILED;
+  if (memory != MAP_FAILED) used_bytes = memory;
+  if (fd >= 0) close(fd);
+}
 
 static unsigned long long total_bytes(void) {
   const char *text = getenv("SIM_MEMORY_MB");
   return (text ? strtoull(text, NULL, 10) : 64ull << 10) << 20;
+}
+
+static bool take(size_t bytes) {
+  unsigned long long used = atomic_load(used_bytes);
+  do {
+    if (used + bytes > total_bytes()) return false;
+  } while (!atomic_compare_exchange_weak(used_bytes, &used, used + bytes));
+  return true;
+}
+
+__attribute__((destructor)) static void give_back(void) {
+  for (memory_t *head = all.next; head != &all; head = head->next) atomic_fetch_sub(used_bytes, head->bytes);
 }
 
 static memory_t *head_of(CUdeviceptr pointer) {
@@ -28,7 +54,7 @@ static memory_t *head_of(CUdeviceptr pointer) {
 static void take_out(memory_t *head) {
   head->previous->next = head->next;
   head->next->previous = head->previous;
-  atomic_fetch_sub(&used_bytes, head->bytes);
+  atomic_fetch_sub(used_bytes, head->bytes);
   atomic_fetch_sub(&pieces, 1);
 }
 
@@ -65,9 +91,11 @@ SIM_EXPORT CUresult cuMemAlloc(CUdeviceptr *pointer, size_t bytes) {
   DRIVER_TRY(driver_unsafe());
   void *memory;
   if (!bytes) return CUDA_ERROR_INVALID_VALUE;
-  if (atomic_load(&used_bytes) + bytes > total_bytes() ||
-      posix_memalign(&memory, ALIGNMENT, bytes + ALIGNMENT))
+  if (!take(bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
+  if (posix_memalign(&memory, ALIGNMENT, bytes + ALIGNMENT)) {
+    atomic_fetch_sub(used_bytes, bytes);
     return CUDA_ERROR_OUT_OF_MEMORY;
+  }
   memory_t *head = memory;
   *pointer = (CUdeviceptr)memory + ALIGNMENT;
   memset((void *)*pointer, 0xff, bytes);
@@ -75,7 +103,6 @@ SIM_EXPORT CUresult cuMemAlloc(CUdeviceptr *pointer, size_t bytes) {
   *head = (memory_t){.previous = &all, .next = all.next, .context = driver_current->id, .bytes = bytes};
   all.next->previous = head;
   all.next = head;
-  atomic_fetch_add(&used_bytes, bytes);
   atomic_fetch_add(&pieces, 1);
   pthread_mutex_unlock(&driver_lock);
   return CUDA_SUCCESS;
@@ -97,7 +124,7 @@ SIM_EXPORT CUresult cuMemGetInfo(size_t *free_bytes, size_t *total) {
   SIM_ENTER(free_bytes, total);
   DRIVER_TRY(driver_ready_with_context());
   *total = total_bytes();
-  *free_bytes = *total - atomic_load(&used_bytes);
+  *free_bytes = *total - atomic_load(used_bytes);
   return CUDA_SUCCESS;
 }
 
