@@ -18,6 +18,8 @@ double gs_class_of(gs_class_t class, const gs_gemm_t *g) {
     return pow(10, floor(log10(gs_gemm_flops(g)) + 1e-9)); /* 1e6 itself belongs to 1e6 */
   case GS_CLASS_SIDE:
     return ldexp(1, ilogb((double)least));
+  case GS_CLASS_SMALL:
+    return gs_gemm_flops(g) < GS_CLASS_SMALL_FLOPS;
   default:
     return 0;
   }

@@ -4,9 +4,11 @@
 
 #include "bench_file.h"
 
-/* Classes of products: all; by the decade of their FLOPs; by the power of two at or below their smallest side. */
-#define GS_CLASSES(X) X(ALL, "all") X(FLOPS, "flops") X(SIDE, "smallest_side")
-#define X(name, text) GS_CLASS_##name,
+/* Classes of products: all; by the decade of their FLOPs; by the power of two at or below their smallest side; 1 below
+ * GS_CLASS_SMALL_FLOPS, else 0. */
+#define GS_CLASSES(X)        X(ALL, "all") X(FLOPS, "flops") X(SIDE, "smallest_side") X(SMALL, "below_1e8_flops")
+#define GS_CLASS_SMALL_FLOPS 1e8
+#define X(name, text)        GS_CLASS_##name,
 typedef enum { GS_CLASSES(X) GS_CLASS_COUNT } gs_class_t;
 #undef X
 extern const char *const gs_class_names[GS_CLASS_COUNT];

@@ -8,12 +8,13 @@
 
 #include "progress.h"
 
-#define WARM_SECONDS  0.005 /* before each product; the first time longer */
+#define WARM_SECONDS  0.002 /* before each product; the first time longer */
 #define COLD_SECONDS  0.3
-#define HEAT_ROUNDS   5   /* that find the heuristic's best choice, and the best foreign kernel */
-#define CLOCK_SECONDS 0.1 /* of one contender on one clock: rounds are cut for long products */
-#define ROUNDS_MIN    9   /* but not below this */
-#define FOREIGN_MAX   64  /* that do one product */
+#define HEAT_ROUNDS   3 /* that find the heuristic's best choice, and the best foreign kernel, after one ... */
+#define HEAT_WITHIN   1.25 /* ... in which the others take longer by this */
+#define CLOCK_SECONDS 0.05 /* of one contender on one clock: rounds are cut for long products */
+#define ROUNDS_MIN    9    /* but not below this */
+#define FOREIGN_MAX   64   /* that do one product */
 
 /* One layout: a view of the bench's operands, and cuBLASLt's choices for it. */
 typedef struct lane {
@@ -74,7 +75,10 @@ static runner_t *enter(race_t *race, caller_t caller, bool train) {
   if (!runner) return NULL;
   runner->caller = caller;
   runner->entrant = (gs_entrant_t){.call = call, .self = &runner->caller, .train = train};
-  if (gs_entrant_ready(&race->contest, &runner->entrant)) return runner;
+  gs_phase_t before = gs_watch(&race->measure->watch, GS_PHASE_RECORD);
+  bool ready = gs_entrant_ready(&race->contest, &runner->entrant);
+  gs_watch(&race->measure->watch, before);
+  if (ready) return runner;
   free(runner);
   return NULL;
 }
@@ -89,17 +93,32 @@ static double us_of(const runner_t *runner, gs_clock_kind_t clock) {
   return runner ? gs_entrant_us(&runner->entrant, clock) : INFINITY;
 }
 
-/* The fastest of several that just entered stays, its samples forgotten. */
-static runner_t *best_of(race_t *race, runner_t **runners, int count) {
+/* Runs them; returns the fastest. */
+static runner_t *heat(race_t *race, runner_t **runners, int count, int rounds) {
   gs_entrant_t *entrants[count + 1];
   runner_t *best = NULL;
   for (int i = 0; i < count; i++) entrants[i] = &runners[i]->entrant;
-  if (count > 1) gs_contest_run(&race->contest, GS_CLOCK_GPU, entrants, count, HEAT_ROUNDS);
+  if (count > 1) gs_contest_run(&race->contest, GS_CLOCK_GPU, entrants, count, rounds);
   for (int i = 0; i < count; i++)
     if (!best || us_of(runners[i], GS_CLOCK_GPU) < us_of(best, GS_CLOCK_GPU)) best = runners[i];
+  return best;
+}
+
+/* The fastest of several that just entered stays, its samples forgotten. */
+static runner_t *best_of(race_t *race, runner_t **runners, int count) {
+  gs_phase_t before = gs_watch(&race->measure->watch, GS_PHASE_HEATS);
+  runner_t *best = heat(race, runners, count, 1);
+  int left = 0;
   for (int i = 0; i < count; i++)
+    if (us_of(runners[i], GS_CLOCK_GPU) <= HEAT_WITHIN * us_of(best, GS_CLOCK_GPU))
+      runners[left++] = runners[i];
+    else
+      leave(runners[i]);
+  best = heat(race, runners, left, HEAT_ROUNDS);
+  for (int i = 0; i < left; i++)
     if (runners[i] != best) leave(runners[i]);
   if (best) gs_entrant_forget(&best->entrant);
+  gs_watch(&race->measure->watch, before);
   return best;
 }
 
@@ -259,6 +278,7 @@ static void race_foreign(race_t *race, gs_clock_kind_t clock, int rounds) {
 
 /* ---- the race ---- */
 
+/* us: of a sample of one contender, on the clock where it is longest. */
 static int rounds_of(const race_t *race, double us) {
   int rounds = race->measure->rounds, fit = (int)(1e6 * CLOCK_SECONDS / us);
   int least = rounds < ROUNDS_MIN ? rounds : ROUNDS_MIN;
@@ -270,6 +290,8 @@ static double replay_us(race_t *race, gs_entrant_t *entrant) {
 }
 
 static void run(race_t *race, const gs_product_t *product) {
+  static const gs_phase_t phases[GS_CLOCK_COUNT] = {
+      [GS_CLOCK_GPU] = GS_PHASE_GPU, [GS_CLOCK_WALL] = GS_PHASE_WALL, [GS_CLOCK_SERVER] = GS_PHASE_SERVER};
   gs_entrant_t *entrants[GS_LAYOUT_COUNT * GS_RUNNER_COUNT];
   int count = 0, first = GS_LAYOUT_COUNT;
   for (int l = GS_LAYOUT_COUNT - 1; l >= 0; l--)
@@ -286,6 +308,7 @@ static void run(race_t *race, const gs_product_t *product) {
   race->row->rounds = rounds;
   for (int c = 0; c < GS_CLOCK_COUNT && !*race->contest.stop; c++) {
     if (!race->measure->clocks[c]) continue;
+    gs_watch(&race->measure->watch, phases[c]);
     gs_contest_run(&race->contest, (gs_clock_kind_t)c, entrants, count, rounds);
     if (*race->contest.stop || !gs_gpu_ok(race->contest.gpu)) return;
     fill_clock(race, (gs_clock_kind_t)c);
@@ -310,6 +333,7 @@ bool gs_measure_product(gs_measure_t *measure, const gs_product_t *product, gs_b
   gs_bench_t *bench = &measure->bench;
   gs_layout_t first = product->of[GS_LAYOUT_NN] ? GS_LAYOUT_NN : GS_LAYOUT_TN;
   *row = gs_bench_row(product->of[first], "ok");
+  gs_watch(&measure->watch, GS_PHASE_PREPARE);
   if (!gs_bench_product(bench, product->of[first])) {
     *row = gs_bench_row(product->of[first], "the GPU's memory does not hold its operands");
     return gs_gpu_ok(bench->gpu) || gs_gpu_forgive(bench->gpu);
@@ -328,6 +352,7 @@ bool gs_measure_product(gs_measure_t *measure, const gs_product_t *product, gs_b
   for (int l = 0; l < GS_LAYOUT_COUNT; l++)
     if (product->of[l]) open_lane(race, (gs_layout_t)l, product->of[l], l == (int)first);
   run(race, product);
+  gs_watch(&measure->watch, GS_PHASE_RECORD);
   clear(race, first);
   free(race);
   if (gs_gpu_ok(bench->gpu)) return !*measure->stop;

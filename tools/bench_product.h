@@ -6,6 +6,7 @@
 #include "bench_row.h"
 #include "door.h"
 #include "foreign.h"
+#include "watch.h"
 
 typedef struct {
   const gs_gemm_t *of[GS_LAYOUT_COUNT]; /* by gs_layout_of; NULL: not wanted */
@@ -20,6 +21,7 @@ typedef struct {
   int rounds;                         /* of each contender on each clock, fewer where they are long */
   double rate;                        /* arrivals a second */
   const volatile sig_atomic_t *stop;
+  gs_watch_t watch;
 } gs_measure_t;
 
 /* False where it was stopped or the GPU is lost (bench.gpu); else the row, whose status may tell why the product

@@ -151,6 +151,7 @@ static int measure_one(run_t *run, const gs_product_t *product) {
     return GS_BENCH_LOST;
   }
   char *text = gs_bench_row_text(&row);
+  gs_watch(&run->measure.watch, GS_PHASE_WRITE);
   bool written = gs_bench_file_append(run->options->output, text);
   free(text);
   double gain = speedup(&row);
@@ -186,6 +187,10 @@ static int measure_all(run_t *run) {
     status = stopped ? 128 + stopped : measure_one(run, &left);
   }
   gs_progress_clear(&run->progress);
+  char seconds[256];
+  gs_watch_stop(&run->measure.watch);
+  gs_watch_text(seconds, sizeof seconds, &run->measure.watch);
+  if (kept < run->count) gs_say("seconds: %s", seconds);
   if (kept) gs_say("%d of %d products were in %s already", kept, run->count, run->options->output);
   return status < 0 ? GS_EXIT_OK : status;
 }

@@ -66,6 +66,10 @@ static void print_classes(const gs_bench_set_t *set, gs_clock_kind_t clock, gs_c
       snprintf(label, sizeof label, "smallest %.0f to %.0f", values[v], 2 * values[v] - 1);
     print_claim(set, (gs_subject_t){class, values[v], clock, GS_RIVAL_AUTO, GS_LAYOUT_MAX}, label);
   }
+  if (class == GS_CLASS_FLOPS)
+    for (int small = 1; small >= 0; small--)
+      print_claim(set, (gs_subject_t){GS_CLASS_SMALL, small, clock, GS_RIVAL_AUTO, GS_LAYOUT_MAX},
+                  small ? "all below 1e8" : "all from 1e8 on");
 }
 
 /* ---- who served, what lost ---- */
@@ -207,7 +211,7 @@ bool gs_bench_text(const gs_bench_report_t *r) {
   print_unmeasured(set);
   print_overall(set);
   for (int c = 0; c < GS_CLOCK_COUNT; c++)
-    for (int class = GS_CLASS_FLOPS; class < GS_CLASS_COUNT; class ++)
+    for (int class = GS_CLASS_FLOPS; class <= GS_CLASS_SIDE; class ++)
       print_classes(set, (gs_clock_kind_t)c, (gs_class_t) class);
   for (int c = 0; c < GS_CLOCK_COUNT; c++) print_losses(set, (gs_clock_kind_t)c);
   print_peers(set);

@@ -393,25 +393,33 @@ static int measure(int argc, char **argv, const command_t *command) {
 /* Every row of the table must have served, and none lost. */
 static int judge_rows(const command_t *command, const gs_bench_set_t *set) {
   const gs_points_t *points = &command->bench.points;
-  int faults = 0, seen = 0;
+  enum { UNSERVED, LOST, TIED, WON, UNREAD, FATES };
+  int count[FATES] = {0}, seen = 0;
   for (int i = 0; i < points->count; i++) {
     const gs_bench_row_t *row = gs_bench_set_find(set, &points->items[i]);
     if (!row) continue;
     int layout = (int)gs_layout_of(&points->items[i]);
     bool served = row->door[layout].served == 1;
-    bool lost = row->ratio[GS_CLOCK_GPU][GS_RIVAL_AUTO][layout].hi < 1;
+    gs_interval_t ratio = row->ratio[GS_CLOCK_GPU][GS_RIVAL_AUTO][layout];
+    bool lost = ratio.hi < 1;
     char name[256];
-    seen++, faults += !served || lost;
+    seen++, count[!served                  ? UNSERVED
+                  : !isfinite(ratio.value) ? UNREAD
+                  : lost                   ? LOST
+                  : ratio.lo > 1           ? WON
+                                           : TIED]++;
     gs_gemm_describe(name, sizeof name, &points->items[i]);
     if (!served)
       gs_say("%s: not served (%s)", name,
              *row->door[layout].verdict ? row->door[layout].verdict : row->status);
     else if (lost)
-      gs_say("%s: lost, %.3f", name, row->ratio[GS_CLOCK_GPU][GS_RIVAL_AUTO][layout].value);
+      gs_say("%s: lost, %.3f", name, ratio.value);
   }
-  gs_say("%d of %d products of the table's rows were measured, %d of them not served or lost", seen,
-         points->count, faults);
-  return faults ? GS_EXIT_FALSE : GS_EXIT_OK;
+  gs_say("%d of %d products of the table's rows were measured: %d won, %d tied, %d lost, %d not served, %d "
+         "not on "
+         "the gpu clock",
+         seen, points->count, count[WON], count[TIED], count[LOST], count[UNSERVED], count[UNREAD]);
+  return count[UNSERVED] + count[LOST] ? GS_EXIT_FALSE : GS_EXIT_OK;
 }
 
 /* Of the files named, or of the output, which may hold nothing yet. */

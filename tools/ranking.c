@@ -167,8 +167,8 @@ static int sum_up(const double *ratios, int count, int wanted, cJSON *results) {
     cJSON_AddNumberToObject(results, "geomean", geomean);
     cJSON_AddNumberToObject(results, "close", close);
   } else if (count) {
-    printf("ranking: %d products searched, worst %.3f, geomean %.3f, %d within 3%% of the best of all\n", count,
-           worst, geomean, close);
+    printf("ranking: %d products searched, worst %.3f, geomean %.3f, %d within 3%% of the best of all\n",
+           count, worst, geomean, close);
   }
   if (count < wanted) gs_say("%d of %d products were not searched", wanted - count, wanted);
   return close == wanted ? GS_EXIT_OK : GS_EXIT_FALSE;

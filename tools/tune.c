@@ -245,6 +245,7 @@ static void prove_by_wall(gs_race_t *race, double us, int rounds) {
                                  gs_race_fastest(&race->theirs), gs_race_called(race)};
   gs_contender_t *runners[4];
   int count = 0;
+  gs_watch(&race->watch, GS_PHASE_WALL);
   for (int i = 0; i < 4; i++)
     if (all[i] && (i < 3 || all[i] != all[2])) runners[count++] = all[i];
   gs_bench_wall(race->bench, runners, count, within(1e6 * WALL_SECONDS / us, GS_INTERVAL_PAIRS_MIN, rounds));
@@ -259,7 +260,7 @@ static int prove(gs_race_t *race, const gs_tune_options_t *options) {
   double us = gs_contender_us(gs_race_fastest(&race->theirs)), replay_us = us * race->bench->calls;
   int most = within(1e6 * PROOF_SECONDS / replay_us, GS_TUNE_ROUNDS_CLEAR, GS_TUNE_ROUNDS);
   if (options->quick) most = GS_INTERVAL_PAIRS_MIN;
-  gs_watch(&race->watch, GS_PHASE_PROVE);
+  gs_watch(&race->watch, GS_PHASE_GPU);
   for (int i = 0; i < count; i++) gs_entrant_forget(&runners[i]->entrant);
   for (int s = 0; left && done < most; s++) {
     int upto = stages[s] < most ? stages[s] : most;

@@ -76,9 +76,9 @@ cJSON *gs_tune_json(const gs_tuned_t *tuned) {
 }
 
 void gs_tune_print_watch(const gs_watch_t *watch) {
-  for (int p = 0; p < GS_PHASE_COUNT; p++)
-    printf("%s%s %.1f", p ? ", " : "seconds: ", gs_phase_names[p], watch->seconds[p]);
-  putchar('\n');
+  char text[256];
+  gs_watch_text(text, sizeof text, watch);
+  printf("seconds: %s\n", text);
 }
 
 cJSON *gs_tune_json_watch(const gs_watch_t *watch) {

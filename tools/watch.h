@@ -1,16 +1,19 @@
-/* Where the time of a tuner goes. */
+/* Where the time of tune and bench goes. */
 #ifndef GS_WATCH_H
 #define GS_WATCH_H
 
+#include <stddef.h>
+
 /* prepare: operands, the heuristic, the cost model; search: the library's own lists; record: first calls and graphs;
- * heats: who is worth proving; prove: the last comparison, gpu and wall clock; write: table and journal */
+ * heats: who is worth proving; a clock: the last comparison on it; write: table and journal */
 #define GS_PHASES(X)                                                                                         \
   X(PREPARE, "prepare")                                                                                      \
   X(SEARCH, "library search")                                                                                \
   X(RECORD, "record")                                                                                        \
   X(HEATS, "heats")                                                                                          \
-  X(PROVE, "prove")                                                                                          \
-  X(SERVER, "server")                                                                                        \
+  X(GPU, "gpu clock")                                                                                        \
+  X(WALL, "wall clock")                                                                                      \
+  X(SERVER, "server clock")                                                                                  \
   X(GATE, "gate")                                                                                            \
   X(WRITE, "write")
 #define X(name, text) GS_PHASE_##name,
@@ -29,5 +32,7 @@ gs_phase_t gs_watch(gs_watch_t *watch, gs_phase_t phase);
 void gs_watch_stop(gs_watch_t *watch);
 /* Adds the seconds of a watch that was stopped. */
 void gs_watch_add(gs_watch_t *sum, const gs_watch_t *watch);
+/* "prepare 1.2, record 3.4": those that took a tenth of a second and more; as snprintf. */
+int gs_watch_text(char *buffer, size_t size, const gs_watch_t *watch);
 
 #endif

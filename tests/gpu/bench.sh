@@ -65,6 +65,6 @@ for name in grid models rows; do
     "$OUT/$name.txt"
   sed -n '/^gpu, auto max, by/,/^$/p; /^torch.matmul/,/^$/p; /published speed-ups/,/^$/p; /^model, by time/,$p
     /^foreign kernels/p; /served products lost/,/^$/p' "$OUT/$name.txt"
-  tail -1 "$OUT/$name.log" | grep "table's rows"
+  grep -hE "table's rows|: lost, |not served \(|seconds: " "$OUT/$name.log"
 done
 exit $status

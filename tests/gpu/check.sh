@@ -4,10 +4,11 @@
 #   BUILD  the build folder (build)      PYTHON  a python3 with torch (python3)
 #   TABLE  the table to serve from in the torch program and the overhead bench (one that serves everything)
 #   STEPS  which of the steps below, in that order (all)      TIMES  captures a mode (10000)
+#   RANKED products that ranking searches (30), in RANKING_SECONDS (300)
 BUILD=${BUILD:-build}
 OUT=${OUT:-build/gpu}
 PYTHON=${PYTHON:-python3}
-STEPS=${STEPS:-kernels verify peer generated extras torch captures vllm_start random probation requalify reach overhead memcheck initcheck synccheck racecheck}
+STEPS=${STEPS:-kernels verify peer generated extras torch captures vllm_start random probation requalify reach ranking overhead memcheck initcheck synccheck racecheck}
 CLI=$BUILD/gemmshim
 here=$(dirname "$0")
 
@@ -222,6 +223,9 @@ step random 300 bash -c random_calls # C3 C5 C6
 step probation 120 bash -c probation
 step requalify 120 bash -c requalified
 step reach 300 "$PYTHON" "$here/../e2e/reach.py" --build "$BUILD" --cublas "$CUBLAS" # L2 L6
+# The tuner's choices against everything that there is; status 1 where one is off by more than 3%.
+step ranking "${RANKING_SECONDS:-300}" "$CLI" tune --grid --exhaustive "${RANKED:-30}" -o "$OUT/ranking.table" \
+  ${CUBLAS_FILE:+--cublas "$CUBLAS_FILE"}
 step overhead 120 bash -c overhead
 step memcheck 150 bash -c 'sanitize memcheck "*"' # S9 C5
 step initcheck 150 bash -c 'sanitize initcheck "*"' # S9

@@ -11,6 +11,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "watch.h"
 #include "bench_joins.h"
 #include "bench_models.h"
 #include "points.h"
@@ -200,6 +201,8 @@ Test(bench, classes) {
   NEAR(gs_class_of(GS_CLASS_SIDE, &large), 8192, 0);
   NEAR(gs_class_of(GS_CLASS_SIDE, &million), 8, 0);
   NEAR(gs_class_of(GS_CLASS_SIDE, &one), 1, 0);
+  NEAR(gs_class_of(GS_CLASS_SMALL, &million), 1, 0);
+  NEAR(gs_class_of(GS_CLASS_SMALL, &large), 0, 0);
 }
 
 Test(bench, claim_of_four_products) {
@@ -344,4 +347,24 @@ Test(bench, models_are_weighted_by_time) {
   cr_assert(models[0].losses == 1 && models[0].lost_ratio[0] == 0.9);
   cr_assert_str_eq(models[0].lost[0], "big_1b_head");
   cr_assert(models[1].n == 64 && models[1].layers == 1 && models[1].missing == 1 && !models[1].losses);
+}
+
+/* ---- where time goes ---- */
+
+Test(bench, a_watch_names_what_took_long) {
+  gs_watch_t sum = {.since = 0}, watch = {.since = 0};
+  char text[128];
+  gs_watch_text(text, sizeof text, &sum);
+  cr_assert_str_eq(text, "none");
+  gs_watch(&watch, GS_PHASE_PREPARE);
+  cr_assert_eq(gs_watch(&watch, GS_PHASE_GATE), GS_PHASE_PREPARE);
+  gs_watch_stop(&watch);
+  double gate = watch.seconds[GS_PHASE_GATE];
+  gs_watch_stop(&watch);
+  cr_assert(gate > 0 && watch.seconds[GS_PHASE_GATE] == gate, "a watch that was stopped stands still");
+  watch.seconds[GS_PHASE_GPU] = 1.25, watch.seconds[GS_PHASE_WALL] = 30;
+  gs_watch_add(&sum, &watch);
+  gs_watch_add(&sum, &watch);
+  gs_watch_text(text, sizeof text, &sum);
+  cr_assert_str_eq(text, "gpu clock 2.5, wall clock 60.0");
 }
