@@ -6,7 +6,6 @@
 
 /* What happened, after it succeeded; graphs, executable ones and streams are handles, as numbers. */
 typedef enum {
-  GS_GRAPH_HOOKED,   /* there is someone to tell */
   GS_GRAPH_UNLOADS,  /* asks how many objects were unloaded so far */
   GS_GRAPH_CAPTURE,  /* (stream) asks for its capture's id; 0: none that holds products */
   GS_GRAPH_JOINS,    /* (stream) captures into a graph that was there */
@@ -20,5 +19,8 @@ typedef enum {
 /* In libgemmshim.so, for libgemmshim-graphs.so alone; thread-safe. */
 __attribute__((visibility("default"))) uint64_t gemmshim_graph(gs_graph_event_t event, uint64_t a, uint64_t b,
                                                                uint64_t c);
+
+/* In libgemmshim-graphs.so; its being there says that someone tells. */
+extern const char gemmshim_graphs_hooked __attribute__((weak, visibility("default")));
 
 #endif

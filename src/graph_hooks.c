@@ -13,6 +13,7 @@
 #include "graph_events.h"
 
 #pragma weak gemmshim_graph /* NULL where libgemmshim.so is not preloaded */
+const char gemmshim_graphs_hooked = 1;
 
 /* Six words hold the arguments of each of these functions in every major (cudaGraphInstantiate has five in CUDA 11 and
  * three since): a register that a callee knows nothing of does no harm. Statuses are ints, 0 success. */
@@ -213,6 +214,5 @@ static void in_child(void) {
 }
 
 __attribute__((constructor)) static void enter(void) {
-  if (gemmshim_graph) gemmshim_graph(GS_GRAPH_HOOKED, 0, 0, 0);
   pthread_atfork(NULL, NULL, in_child);
 }

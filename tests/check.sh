@@ -57,8 +57,10 @@ exports() {
   found=$(nm -D --defined-only "$SHIM" | awk '{ print $3 }' | sort)
   [ "$wanted" = "$found" ] || printf '%s\n%s\n' "$wanted" "$found" | sort | uniq -u
   [ "$(nm -D --defined-only "$HANDLES" | awk '{ print $3 }')" = dlsym ] || nm -D --defined-only "$HANDLES"
-  echo '#include "src/graphs.def"' | cc -E -P -x c -I. -D'GS_GRAPH_HOOK(name,kind)=name;' - | grep -o 'cu[a-zA-Z0-9_]*' | sort > "$BUILD/graphs-exports"
-  nm -D --defined-only "$GRAPHS" | awk '{ print $3 }' | sort | diff "$BUILD/graphs-exports" -
+  echo '#include "src/graphs.def"' | cc -E -P -x c -I. -D'GS_GRAPH_HOOK(name,kind)=name;' - | grep -o 'cu[a-zA-Z0-9_]*' > "$BUILD/graphs-exports"
+  echo gemmshim_graphs_hooked >> "$BUILD/graphs-exports"
+  nm -D --defined-only "$GRAPHS" | awk '{ print $3 }' | sort > "$BUILD/graphs-found"
+  sort "$BUILD/graphs-exports" | diff - "$BUILD/graphs-found"
 }
 
 needed() {

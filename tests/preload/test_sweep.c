@@ -80,6 +80,10 @@ Test(sweep, C15_driver_with_samples) {
   sweep((setup_t){SAMPLED}, "SIM_FAIL_OURS=cu:", SIM_SAYS, 150);
 }
 
+Test(sweep, C15_driver_with_replays_counted) {
+  sweep((setup_t){PROVEN, .also = BUILD "/libgemmshim-graphs.so"}, "SIM_FAIL_OURS=cu:", SIM_SAYS, 100);
+}
+
 Test(sweep, C15_driver_on_probation) {
   sweep((setup_t){ON_TRIAL}, "SIM_FAIL_OURS=cu:", SIM_SAYS, 100);
 }
