@@ -203,6 +203,7 @@ CUgraphExec gs_gpu_capture(gs_gpu_t *gpu, gs_enqueue_t enqueue, void *context) {
   CUresult ended = gs_driver_tools.cuStreamEndCapture(gpu->stream, &graph);
   if (enqueued && gs_gpu_note(gpu, ended, "cuStreamEndCapture"))
     TRY(gpu, cuGraphInstantiateWithFlags, &executable, graph, 0);
+  if (executable) TRY(gpu, cuGraphUpload, executable, gpu->stream); /* else the first replay pays for it */
   if (graph) gs_driver_tools.cuGraphDestroy(graph);
   return executable;
 }

@@ -10,7 +10,7 @@
 #include "tools.h"
 #include "tune_text.h"
 
-#define SCREEN_ROUNDS 2    /* of everyone, one after the other */
+#define SCREEN_ROUNDS 3    /* of everyone, one after the other */
 #define SCREEN_WITHIN 1.25 /* times the best of them: other orders of tiles are tried */
 #define FINALISTS     12   /* race the choice, ... */
 #define FINAL_ROUNDS  15   /* ... in so many rounds */

@@ -137,6 +137,11 @@ SIM_EXPORT CUresult cuGraphInstantiateWithFlags(CUgraphExec *exec, CUgraph graph
   return CUDA_SUCCESS;
 }
 
+SIM_EXPORT CUresult cuGraphUpload(CUgraphExec exec, CUstream stream) {
+  SIM_ENTER(exec, stream);
+  return exec ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
 SIM_EXPORT CUresult cuGraphClone(CUgraph *clone, CUgraph graph) {
   SIM_ENTER(clone, graph);
   return cuGraphInstantiateWithFlags((CUgraphExec *)clone, graph, 0);
