@@ -91,7 +91,8 @@ void gs_race_heat(gs_race_t *race, gs_heat_t heat) {
   double best_us = best ? gs_contender_us(best) : INFINITY;
   double called_us = called ? gs_contender_us(called) : best_us;
   cut(&race->kernels, heat.kernels, heat.within * best_us, 1);
-  cut(&race->algos, heat.algos, heat.within * called_us, 0);
+  cut(&race->algos, heat.algos, heat.within * called_us,
+      !race->kernels.count); /* somebody is left to tell of */
   cut_theirs(&race->theirs, heat.within * best_us);
 }
 
