@@ -9,7 +9,8 @@ TOOLKIT_LIBS   := $(firstword $(wildcard $(CUDA_HOME)/lib64/libcublas.so.1[0-9] 
 
 # The real ones, without a GPU: the toolkit's, and what `make majors` fetched. NULL_HANDLE of each links it.
 REAL_LIBS    := $(TOOLKIT_LIBS) $(wildcard $(BUILD)/cublas/*/libcublas.so.1[0-9])
-REAL_CLIENTS := $(foreach l,$(REAL_LIBS),null_handle-$(subst .,,$(suffix $(l))))
+REAL_RUNTIME := $(firstword $(wildcard $(CUDA_HOME)/lib64/libcudart.so.1[0-9] $(CUDA_HOME)/lib/libcudart.so.1[0-9]))
+REAL_CLIENTS := $(if $(REAL_RUNTIME),runtime_errors) $(foreach l,$(REAL_LIBS),null_handle-$(subst .,,$(suffix $(l))))
 
 # Programs that link a stand-in in the ordinary way: NAME with cuBLAS 13, NAME-12 with 12.
 PRELOAD_LINKED := plain forker threads entries nested serve special lt errors graph captures contexts shapes algo graphs \
@@ -43,6 +44,8 @@ $(PRELOAD_DIR)/host: $(PRELOAD_DIR)/host.o
 $(PRELOAD_DIR)/null_handle-%: $(PRELOAD_DIR)/null_handle.o
 	$(CC) $(SAN_FLAGS) -o $@ $^ $(filter %.$*,$(REAL_LIBS)) $(subst libcublas.,libcublasLt.,$(filter %.$*,$(REAL_LIBS))) \
 	  -Wl,-rpath,$(abspath $(dir $(filter %.$*,$(REAL_LIBS)))) -Wl,--allow-shlib-undefined -ldl
+$(PRELOAD_DIR)/runtime_errors: $(PRELOAD_DIR)/runtime_errors.o
+	$(CC) $(SAN_FLAGS) -o $@ $^ $(REAL_RUNTIME) -Wl,-rpath,$(abspath $(dir $(REAL_RUNTIME))) -ldl
 $(PRELOAD_DIR)/plugin-12.so: $(PRELOAD_DIR)/plugin.o $(CLIENT) $(CUDA12) $(DRIVER)
 	$(CC) $(SAN_FLAGS) -shared -Wl,-soname,$(@F) -o $@ $^ -lm
 $(PRELOAD_DIR)/plugin-13.so: $(PRELOAD_DIR)/plugin.o $(CLIENT) $(CUDA13) $(DRIVER)

@@ -4,6 +4,7 @@
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #define CLIENTS BUILD "/tests/preload/"
 #define SHIM    BUILD "/libgemmshim.so"
@@ -128,6 +129,21 @@ Test(replays, L2_a_caller_that_cannot_be_told) {
   run_t r = RUN(WITH(.environment = {USUAL}), "host", CLIENTS "replays-13.so:replays_jump:0");
   cr_expect_eq(r.status, 0, "%s", r.err);
   cr_expect_eq(run_slot_of(&r, 8).replayed, 2);
+  run_free(&r);
+}
+
+/* The toolkit's own runtime, without a GPU. */
+Test(replays, L1_C15_a_real_runtime_answers_as_without_us) {
+  if (access(CLIENTS "runtime_errors", X_OK))
+    cr_skip_test("no CUDA runtime was here when the tests were built");
+  run_t bare = RUN(WITH(.bare = true, .libraries = "/nonexistent"), "runtime_errors");
+  run_t r = RUN(WITH(.libraries = "/nonexistent", .environment = {USUAL}), "runtime_errors");
+  cr_expect_eq(bare.status, 0, "%s", bare.err);
+  cr_expect_eq(r.status, 0, "%s", r.err);
+  cr_expect(strstr(bare.out, "bound: libcudart.so"), "%s", bare.out);
+  cr_expect(strstr(r.out, "bound: libgemmshim-graphs.so\n"), "%s", r.out);
+  cr_expect_str_eq(strchr(r.out, '\n'), strchr(bare.out, '\n'));
+  run_free(&bare);
   run_free(&r);
 }
 
