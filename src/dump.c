@@ -101,6 +101,8 @@ static void lay_out(const gs_call_t *call, const void *reference) {
   if (call->device_scalars) held.scalars = held.bytes, held.bytes += APART;
 }
 
+static const gs_part_t nothing; /* rows 0 */
+
 static size_t size_of(const gs_part_t *part) {
   return (size_t)(part->rows * part->columns * part->batch) * gs_type_bytes[part->type];
 }
@@ -209,12 +211,21 @@ static void describe(gs_head_t *head, const gs_gemm_t *g, const gs_row_t *row, d
   put(head, "}");
 }
 
-static void describe_parts(gs_head_t *head) {
+/* Wider elements first, so that each tensor is aligned to its own. */
+static void sort_parts(const gs_part_t *sorted[PARTS]) {
+  int count = 0;
+  for (int bytes = 4; bytes >= 2; bytes /= 2)
+    for (int i = 0; i < PARTS; i++)
+      if (gs_type_bytes[held.parts[i].type] == bytes) sorted[count++] = &held.parts[i];
+  while (count < PARTS) sorted[count++] = &nothing;
+}
+
+static void describe_parts(gs_head_t *head, const gs_part_t *const parts[PARTS]) {
   static const char *const types[GS_TYPE_COUNT] = {
       [GS_TYPE_F16] = "F16", [GS_TYPE_BF16] = "BF16", [GS_TYPE_F32] = "F32"};
   size_t at = 0;
   for (int i = 0; i < PARTS; i++) {
-    const gs_part_t *part = &held.parts[i];
+    const gs_part_t *part = parts[i];
     if (!part->rows) continue;
     put(head, ",\"%s\":{\"dtype\":\"%s\",\"shape\":[%lld,%lld,%lld],\"data_offsets\":[%zu,%zu]}", part->name,
         types[part->type], (long long)part->batch, (long long)part->columns, (long long)part->rows, at,
@@ -247,17 +258,18 @@ static bool put_part(int fd, const gs_part_t *part) {
   return fine;
 }
 
-static bool put_all(int fd, const gs_head_t *head) {
+static bool put_all(int fd, const gs_head_t *head, const gs_part_t *const parts[PARTS]) {
   unsigned char length[8];
   if (head->length == HEAD_MAX) return errno = EOVERFLOW, false;
   for (int i = 0; i < 8; i++) length[i] = (unsigned char)(head->length >> 8 * i);
   bool fine = put_bytes(fd, length, sizeof length) && put_bytes(fd, head->text, head->length);
-  for (int i = 0; i < PARTS && fine; i++) fine = put_part(fd, &held.parts[i]);
+  for (int i = 0; i < PARTS && fine; i++) fine = put_part(fd, parts[i]);
   return fine;
 }
 
 void gs_dump_write(const gs_gemm_t *g, const gs_row_t *row, double off, const gs_compare_result_t *result) {
   static gs_head_t head;
+  const gs_part_t *parts[PARTS];
   char path[512] = "";
   if (!held.fits) {
     gs_log(GS_LOG_FAULT,
@@ -269,9 +281,10 @@ void gs_dump_write(const gs_gemm_t *g, const gs_row_t *row, double off, const gs
   if (atomic_exchange(&over, true)) return;
   head.length = 0;
   describe(&head, g, row, off, result);
-  describe_parts(&head);
+  sort_parts(parts);
+  describe_parts(&head, parts);
   int fd = gs_file_create(gs_option_text(GS_OPT_DUMP), GS_DUMP_SUFFIX, path, sizeof path);
-  bool fine = fd >= 0 && put_all(fd, &head);
+  bool fine = fd >= 0 && put_all(fd, &head, parts);
   int error = errno;
   if (fd >= 0 && close(fd) != 0) fine = false;
   if (fine) {

@@ -63,7 +63,7 @@ static bool find_tensor(gs_dumped_t *dumped, const char *name, gs_type_t type, i
   int64_t begin = number_in(offsets, 0), end = number_in(offsets, 1);
   double bytes = (double)rows * (double)columns * (double)batch * gs_type_bytes[type];
   if (!dtype || strcmp(dtype, wanted) != 0 || begin < 0 || end < begin || bytes != (double)(end - begin) ||
-      8 + head + (uint64_t)end > dumped->size)
+      (8 + head + (uint64_t)begin) % gs_type_bytes[type] || 8 + head + (uint64_t)end > dumped->size)
     return false;
   *tensor = (gs_tensor_t){dumped->bytes + 8 + head + begin, rows, columns, batch};
   return true;

@@ -11,7 +11,9 @@
 
 #include "calls.h"
 #include "gs_table.h"
+#include "operands.h"
 #include "options.h"
+#include "tools.h"
 
 static void hold(bool promise, const char *what) {
   if (promise) return;
@@ -166,6 +168,20 @@ int fuzz_options(const uint8_t *data, size_t size) {
   for (int i = 0; i < GS_OPT_COUNT; i++) unsetenv(gs_option_info[i].name);
   gs_options_read();
   free(text);
+  return 0;
+}
+
+/* ---- dumped operands ---- */
+
+int fuzz_operands(const uint8_t *data, size_t size) {
+  static bool silent;
+  char path[64];
+  if (!silent) silent = freopen("/dev/null", "w", stdout);
+  int fd = file_of(data, size, path);
+  int status = gs_verify_operands(path, size % 2);
+  close(fd);
+  hold(status == GS_EXIT_OK || status == GS_EXIT_FALSE || status == GS_EXIT_MACHINE,
+       "a status of no meaning");
   return 0;
 }
 

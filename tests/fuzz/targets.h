@@ -13,5 +13,7 @@ int fuzz_table(const uint8_t *data, size_t size);
 int fuzz_calls(const uint8_t *data, size_t size);
 /* Lines NAME=value, as the environment gives them. Numbers stay within their ranges. */
 int fuzz_options(const uint8_t *data, size_t size);
+/* What GEMMSHIM_DUMP leaves: judged, or refused. */
+int fuzz_operands(const uint8_t *data, size_t size);
 
 #endif

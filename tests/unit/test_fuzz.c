@@ -37,6 +37,9 @@ Test(fuzz, T2_tables) {
 Test(fuzz, calls) {
   replay("calls", fuzz_calls, 3);
 }
+Test(fuzz, operands) {
+  replay("operands", fuzz_operands, 4);
+}
 Test(fuzz, options) {
   replay("options", fuzz_options, 2);
 }
