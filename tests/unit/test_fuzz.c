@@ -38,7 +38,7 @@ Test(fuzz, calls) {
   replay("calls", fuzz_calls, 3);
 }
 Test(fuzz, operands) {
-  replay("operands", fuzz_operands, 4);
+  replay("operands", fuzz_operands, 5);
 }
 Test(fuzz, options) {
   replay("options", fuzz_options, 2);
