@@ -132,7 +132,10 @@ test-aarch64:
 	$(ARM_RUN) $(ARM_DIR)/scopes $(ARM_DIR)/scope-local.so | sed 's/by handle: 4/by handle: 5/' > $(ARM_DIR)/wanted
 	$(ARM_RUN) -E LD_PRELOAD=$(ARM_DIR)/fake.so:$(ARM_DIR)/handles.so $(ARM_DIR)/scopes \
 	  $(ARM_DIR)/scope-local.so | diff $(ARM_DIR)/wanted -
-	@echo "the dlsym hook is right on AArch64"
+	$(ARM_CC) -fPIC -shared -fvisibility=hidden -Isrc -o $(ARM_DIR)/graphs.so src/graph_hooks.c -ldl
+	$(ARM_RUN) -E LD_PRELOAD=$(ARM_DIR)/fake.so:$(ARM_DIR)/handles.so:$(ARM_DIR)/graphs.so $(ARM_DIR)/scopes \
+	  $(ARM_DIR)/scope-local.so | diff $(ARM_DIR)/wanted -
+	@echo "the dlsym hook is right on AArch64, and the hooks of graphs load"
 
 ## random-calls: a million calls drawn at random (CALLS, SEED), served and forwarded, each checked
 .PHONY: random-calls
