@@ -5,6 +5,7 @@
  *   mma_f16_f16_tn_128x64x32_s4_w4        family, type of A and B, type of D, layout (transa transb),
  *                                         tile m x n x k in cuBLAS's terms, stages, warps
  *   mma_bf16_f32_nn_64x64x32_s3_w4_v2     _v2: its loads need 2-byte alignment only (default: 16 bytes)
+ *   wgmma_f16_f16_nn_64x64x64_s8_w4       the same of family wgmma, which runs on sm_90 alone
  *   direct_f16_f16_tn_16x8_u4_w8_sw       tile m x n, chunks of 32 k in flight a warp, warps that share k;
  *                                         _sw: m runs along the instruction's rows (default: n) */
 #ifndef GS_KERNEL_H
@@ -38,7 +39,7 @@ typedef struct gs_params {
 #define GS_SPLIT_COUNTERS 4096
 #define GS_SPLIT_MAX      64
 
-/* Deeper products with a result of type f32 are refused: on an H200 the error of an HMMA sum grows to twice
+/* Deeper products with a result of type f32 are refused, but by wgmma: on an H200 the error of an HMMA sum grows to twice
  * that of cuBLAS's wgmma at k = 16384 (1.94e-5 against 0.97e-5), which is the gate's bound. */
 #define GS_F32_DEPTH 8192
 
@@ -54,7 +55,7 @@ typedef struct gs_params {
 
 /* A block has warps * 32 threads. Dynamic shared memory is in bytes; where the parts of k are a cluster (along y,
  * GS_CLUSTER_MAX blocks at most, no workspace), a landing and what the parts send follow behind the rest.
- * mma: the grid is (tiles of n, tiles of m x split_k, batch). The ring also holds the epilogue's sums. */
+ * mma, wgmma: the grid is (tiles of n, tiles of m x split_k, batch). The ring also holds the epilogue's sums. */
 #define GS_LANDING                      16
 #define GS_MMA_SMEM(bm, bn, bk, stages) ((stages) * ((bm) + (bn)) * (bk)*2)
 #define GS_MMA_PITCH(bm)                (((bm) + 8) * 4)
@@ -71,7 +72,7 @@ typedef struct gs_params {
 #include "gs_gemm.h"
 #include "gs_reason.h"
 
-#define GS_FAMILIES(X) X(MMA, "mma") X(DIRECT, "direct")
+#define GS_FAMILIES(X) X(MMA, "mma") X(DIRECT, "direct") X(WGMMA, "wgmma")
 #define X(name, ...)   GS_FAMILY_##name,
 typedef enum { GS_FAMILIES(X) GS_FAMILY_COUNT } gs_family_t;
 #undef X
@@ -105,10 +106,12 @@ int gs_kernel_format(char *buffer, size_t size, const gs_kernel_t *k);
 bool gs_kernel_parse(const char *id, gs_kernel_t *k);
 /* GS_REASON_SERVED where k can compute g, else why not. */
 gs_reason_t gs_kernel_supports(const gs_kernel_t *k, const gs_gemm_t *g);
+/* Whether a GPU of this architecture (80, 90 ...) runs k: wgmma is sm_90's alone. */
+bool gs_kernel_runs_on(const gs_kernel_t *k, int sm);
 /* sm: the GPU's architecture (80, 90 ...). From 90 on the parts of a split can be a cluster: direct splits no
  * other way, mma where it can. */
 gs_launch_t gs_kernel_launch(const gs_kernel_t *k, const gs_gemm_t *g, int split_k, int sm);
-/* The most blocks among which k can be split. */
+/* The most blocks among which k can be split; 0 where no GPU of this architecture runs it. */
 int gs_kernel_split_max(const gs_kernel_t *k, int sm);
 /* Bytes of workspace, 16-byte aligned, of which the first GS_SPLIT_COUNTERS * 4 must be zero; 0 where
  * none is needed, SIZE_MAX where this product cannot be split that way (more tiles than counters, or too many

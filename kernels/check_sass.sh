@@ -20,12 +20,12 @@ for fatbin; do
     what=SASS
     wrong=$("$objdump" --dump-sass "$fatbin" | awk '
       /Function : / { if (seen && !mma) wrong++; seen = 1; mma = 0 }
-      / HMMA\./ { mma++; for (i = 1; i <= NF; i++) if ($i ~ /^HMMA\./ && $i !~ /\.F32(\.BF16)?$/) wrong++ }
+      / H(G)?MMA\./ { mma++; for (i = 1; i <= NF; i++) if ($i ~ /^H(G)?MMA\./ && $i !~ /\.F32(\.BF16)?$/) wrong++ }
       END { if (!seen || !mma) wrong++; print wrong + 0 }')
   else
     what=PTX
     wrong=$(make -s -f kernels/rules.mk "build/kernels/$name.ptx" && awk '
-      /mma\.sync/ { mma++; if ($0 !~ /\.f32\.(f16\.f16|bf16\.bf16)\.f32/) wrong++ }
+      /mma\.sync|mma_async/ { mma++; if ($0 !~ /\.f32\.(f16\.f16|bf16\.bf16)(\.f32)?/) wrong++ }
       END { if (!mma) wrong++; print wrong + 0 }' "build/kernels/$name.ptx")
   fi
   echo "$line, $count kernels, spills or stack in $bad, accumulation not F32 in ${wrong:-?} ($what)"

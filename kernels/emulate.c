@@ -18,7 +18,8 @@ enum {
   SHARED_BASE = 1024,
   LANES = 32,
   THREADS_MAX = 1024,
-  COPIES_MAX = 256,
+  COPIES_MAX = 512,
+  PRODUCTS_MAX = 32,
   BLOCKS_MAX = 8
 };
 
@@ -27,6 +28,13 @@ typedef struct {
   int bytes, group;
   const void *from;
 } copy_t;
+
+/* A product of a warpgroup: this thread's share. */
+typedef struct {
+  float *d;
+  unsigned long long a, b;
+  int type, columns, add, a_mn, b_mn, group;
+} product_t;
 
 typedef struct meeting meeting_t;
 
@@ -43,6 +51,9 @@ typedef struct {
   unsigned arrived_generation;
   int group, copies; /* of background copies: the open group; how many have not landed */
   copy_t copy[COPIES_MAX];
+  bool unfenced;               /* copies have landed that products may not see yet */
+  int product_group, products; /* as of copies */
+  product_t product[PRODUCTS_MAX];
 } fiber_t;
 
 /* A meeting point of `size` threads. Threads may be one meeting apart, hence two boards to leave values on.
@@ -59,7 +70,8 @@ gs_index_t gs_emulated_thread, gs_emulated_block, gs_emulated_grid;
 
 typedef struct {
   unsigned char *shared;
-  int gathered; /* by gs_sync_or */
+  int gathered;  /* by gs_sync_or */
+  bool unfenced; /* a thread met the others without having made its copies visible to products */
   meeting_t all, warps[THREADS_MAX / LANES];
 } block_t;
 
@@ -145,6 +157,8 @@ static void start(unsigned index) {
   fiber->arrived = false;
   fiber->landing = NULL;
   fiber->group = fiber->copies = 0;
+  fiber->unfenced = false;
+  fiber->product_group = fiber->products = 0;
 }
 
 /* Runs the threads of a warp until each is done or waits for another warp; true if any ran. */
@@ -174,6 +188,7 @@ static void run_cluster(void) {
   run.together = (meeting_t){.size = threads};
   for (unsigned r = 0; r < run.cluster; ++r) {
     memset(run.blocks[r].shared, 0xff, run.shared_bytes); /* NaN in every type */
+    run.blocks[r].unfenced = false;
     run.blocks[r].all = (meeting_t){.size = run.threads};
     for (unsigned w = 0; w < run.threads / LANES; ++w) run.blocks[r].warps[w] = (meeting_t){.size = LANES};
   }
@@ -215,13 +230,16 @@ void gs_emulated_store(void *at, const void *v, unsigned bytes) {
     memcpy(at, v, bytes);
 }
 
+/* As in hardware, a block of a cluster knows its memory by an address that holds its rank. */
 unsigned gs_shared_address(void) {
-  return SHARED_BASE;
+  return SHARED_BASE | run.rank << 24;
 }
 
 static void *shared_of(unsigned rank, unsigned address, unsigned bytes) {
   static unsigned char nowhere[16];
   if (address % bytes) fault("a misaligned access to shared memory");
+  if (address >> 24 != run.rank) fault("an address of another block's shared memory");
+  address &= 0xffffff;
   if (rank < run.cluster && address >= SHARED_BASE && address - SHARED_BASE + bytes <= run.shared_bytes)
     return run.blocks[rank].shared + (address - SHARED_BASE);
   fault("an access outside shared memory");
@@ -267,10 +285,16 @@ void gs_copy_wait(int pending) {
       fiber->copy[kept++] = fiber->copy[i];
   }
   fiber->copies = kept;
+  fiber->unfenced = true;
+}
+
+void gs_fence_async(void) {
+  self()->unfenced = false;
 }
 
 /* --- meetings --- */
 void gs_sync(void) {
+  block()->unfenced |= self()->unfenced;
   meet(&block()->all);
 }
 
@@ -408,6 +432,66 @@ void gs_mma_f16(float acc[4], const unsigned rows[4], const unsigned columns[2])
 }
 void gs_mma_bf16(float acc[4], const unsigned rows[4], const unsigned columns[2]) {
   mma(GS_E_BF16, acc, rows, columns);
+}
+
+/* Bytes from the start of shared memory to element (mn, k) of a matrix that a descriptor names, as the PTX manual draws the
+ * 128-byte swizzle. */
+static unsigned element_at(unsigned long long matrix, int along_mn, unsigned mn, unsigned k) {
+  unsigned start = (unsigned)(matrix & 0x3fff) * 16, leading = (unsigned)(matrix >> 16 & 0x3fff) * 16;
+  unsigned stride = (unsigned)(matrix >> 32 & 0x3fff) * 16;
+  unsigned at = along_mn ? start + mn / 64 * leading + k / 8 * stride + k % 8 * 128 + mn % 64 * 2
+                         : start + mn / 8 * stride + mn % 8 * 128 + k * 2;
+  if (matrix >> 62 != 1) fault("a matrix in another swizzle than that of 128 bytes");
+  return at ^ (at >> 7 & 7) << 4;
+}
+
+static float element(const product_t *x, unsigned long long matrix, int along_mn, unsigned mn, unsigned k) {
+  unsigned short half;
+  memcpy(&half, gs_emulated_shared(element_at(matrix, along_mn, mn, k) | run.rank << 24, 2), 2);
+  return gs_widen(x->type, half);
+}
+
+/* This thread's share: rows lane / 4 and 8 below of its warp's 16, two neighbours of every 8 columns. */
+static void multiply(const product_t *x) {
+  unsigned lane = gs_emulated_thread.x % LANES, row = gs_emulated_thread.x / LANES % 4 * 16 + lane / 4;
+  float rows[2][16];
+  for (unsigned i = 0; i < 32; ++i)
+    rows[i / 16][i % 16] = element(x, x->a, x->a_mn, row + i / 16 * 8, i % 16);
+  for (unsigned c = 0; c < (unsigned)x->columns / 4; ++c) {
+    float *d = &x->d[c / 2 * 4 + c % 2], sums[2] = {x->add ? d[0] : 0, x->add ? d[2] : 0};
+    for (unsigned k = 0; k < 16; ++k) {
+      float v = element(x, x->b, x->b_mn, c / 2 * 8 + lane % 4 * 2 + c % 2, k);
+      sums[0] += rows[0][k] * v, sums[1] += rows[1][k] * v;
+    }
+    d[0] = sums[0], d[2] = sums[1];
+  }
+}
+
+void gs_wgmma_fence(void) {}
+void gs_wgmma_commit(void) {
+  ++self()->product_group;
+}
+
+void gs_emulated_wgmma(int type, float *d, int columns, unsigned long long a, unsigned long long b, int add,
+                       int a_mn, int b_mn) {
+  fiber_t *fiber = self();
+  const product_t product = {d, a, b, type, columns, add, a_mn, b_mn, fiber->product_group};
+  if (block()->unfenced) fault("a product of what was copied without a fence");
+  if (!run.how->late)
+    multiply(&product);
+  else if (fiber->products == PRODUCTS_MAX)
+    fault("more products in flight than the emulator holds");
+  else
+    fiber->product[fiber->products++] = product;
+}
+
+void gs_wgmma_wait(int pending) {
+  fiber_t *fiber = self();
+  int done = 0;
+  while (done < fiber->products && fiber->product[done].group < fiber->product_group - pending)
+    multiply(&fiber->product[done++]);
+  fiber->products -= done;
+  memmove(fiber->product, fiber->product + done, (size_t)fiber->products * sizeof *fiber->product);
 }
 
 /* --- launch --- */

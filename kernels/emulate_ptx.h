@@ -34,6 +34,13 @@ void gs_ldmatrix(unsigned from, unsigned v[4]);
 void gs_ldmatrix_trans(unsigned from, unsigned v[4]);
 void gs_mma_f16(float acc[4], const unsigned rows[4], const unsigned columns[2]);
 void gs_mma_bf16(float acc[4], const unsigned rows[4], const unsigned columns[2]);
+void gs_fence_async(void);
+void gs_wgmma_fence(void);
+void gs_wgmma_commit(void);
+void gs_wgmma_wait(int pending);
+/* gs_wgmma, of so many columns. */
+void gs_emulated_wgmma(int type, float *d, int columns, unsigned long long a, unsigned long long b, int add,
+                       int a_mn, int b_mn);
 void gs_sync(void);
 int gs_sync_or(int flag);
 unsigned gs_swap_neighbours(unsigned v);

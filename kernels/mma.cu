@@ -4,9 +4,14 @@
 #include "instances.h"
 #include "tiles.h"
 
+#ifdef GS_IS_WGMMA
+#define GS_PREFIX wgmma_
+#else
+#define GS_PREFIX mma_
+#endif
 #define GS_INSTANCE(ab, d, AB, D, ta, tb, transa, transb)                                                    \
   extern "C" __global__ void __launch_bounds__(GS_WARPS * 32, 1)                                             \
-      GS_JOIN(mma_##ab##_##d##_##ta##tb##_, GS_TILE)(const __grid_constant__ gs_params_t p) {                \
+      GS_JOIN(GS_PREFIX, GS_JOIN(ab##_##d##_##ta##tb##_, GS_TILE))(const __grid_constant__ gs_params_t p) {  \
     gs_mma(&p, GS_E_##AB, GS_E_##D, transa, transb);                                                         \
   }
 GS_INSTANCES(GS_INSTANCE)

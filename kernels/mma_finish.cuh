@@ -12,6 +12,9 @@ GS_DEVICE int gs_is_plain(const gs_params_t *p, const gs_spot_t *spot, int d_typ
          (p->split_k == 1) & !p->beta_ptr & (p->beta == 0.0f) & (bits % 8 == 0);
 }
 
+/* Quads of sums that are read together: more would not fit the registers beside the sums. */
+enum { GS_TOGETHER = GS_N16 * GS_M8 % 16 == 0 ? 16 : GS_N16 * GS_M8 };
+
 /* Split-K by way of the workspace. Every block leaves its fp32 sums there; the last one to arrive at a tile
  * adds them up in the order of the parts, so that the result does not depend on who came last. Nobody waits.
  * Returns true for that last block. Layout: GS_SPLIT_COUNTERS counters, then [tile][part][BM * BN] sums. */
@@ -32,20 +35,19 @@ GS_DEVICE int gs_gather_parts(const gs_params_t *p, const gs_spot_t *spot, gs_ac
   int last = threadIdx.x == 0 && gs_count_up(counter) == parts - 1;
   if (!gs_sync_or(last)) return 0;
   if (last) gs_store_b32(counter, 0);
-#pragma unroll
-  for (int i = 0; i < GS_N16 * GS_M8; ++i) {
-#pragma unroll
-    for (int r = 0; r < 4; ++r) acc[i / GS_M8][i % GS_M8][r] = 0.0f;
-  }
+  gs_clear(acc);
 #pragma unroll 1
   for (unsigned s = 0; s < parts; ++s) {
-    unsigned raw[GS_N16 * GS_M8][4];
 #pragma unroll
-    for (int i = 0; i < GS_N16 * GS_M8; ++i) gs_load_b128_fresh(sums + i * GS_THREADS * 16, raw[i]);
+    for (int first = 0; first < GS_N16 * GS_M8; first += GS_TOGETHER) {
+      unsigned raw[GS_TOGETHER][4];
 #pragma unroll
-    for (int i = 0; i < GS_N16 * GS_M8; ++i) {
+      for (int i = 0; i < GS_TOGETHER; ++i) gs_load_b128_fresh(sums + (first + i) * GS_THREADS * 16, raw[i]);
 #pragma unroll
-      for (int r = 0; r < 4; ++r) acc[i / GS_M8][i % GS_M8][r] += gs_float(raw[i][r]);
+      for (int i = 0; i < GS_TOGETHER; ++i) {
+#pragma unroll
+        for (int r = 0; r < 4; ++r) acc[(first + i) / GS_M8][(first + i) % GS_M8][r] += gs_float(raw[i][r]);
+      }
     }
     sums += GS_BM * GS_BN * 4;
   }

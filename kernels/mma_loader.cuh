@@ -119,6 +119,38 @@ GS_DEVICE void gs_deposit(const gs_loader_t *l, int tile, unsigned stage) {
       gs_shared_store_b128(l->to + stage + j * GS_THREADS * 16, l->held[j]);
 }
 
+/* Both operands on their way. */
+typedef struct {
+  gs_loader_t a, b;
+} gs_feed_t;
+
+/* Starts the copies of as many k-tiles as the ring holds, a group each; the last `open` stages' are left to the next
+ * commit. */
+GS_DEVICE void gs_feed_begin(gs_feed_t *f, const gs_params_t *p, const gs_spot_t *spot, int kmajor_a,
+                             int kmajor_b, unsigned shared, int open) {
+  const int k0 = spot->first * GS_BK, ahead = spot->tiles - 1;
+  gs_loader_init(&f->a, GS_BM, kmajor_a, spot->a, p->lda, spot->m, p->m, shared);
+  gs_loader_init(&f->b, GS_BN, kmajor_b, spot->b, p->ldb, spot->n, p->n, shared + GS_A_BYTES);
+  if (gs_rarely(spot->ragged)) {
+    gs_fetch_ragged(&f->a, GS_BM, kmajor_a, 0, ahead * f->a.step, k0 + ahead * GS_BK, spot->k);
+    gs_fetch_ragged(&f->b, GS_BN, kmajor_b, 0, ahead * f->b.step, k0 + ahead * GS_BK, spot->k);
+  } else {
+    gs_fetch(&f->a, GS_BM, kmajor_a, 0);
+    gs_fetch(&f->b, GS_BN, kmajor_b, 0);
+  }
+  gs_deposit(&f->a, GS_BM, 0);
+  gs_deposit(&f->b, GS_BN, 0);
+  gs_copy_commit();
+#pragma unroll 1 /* code that was never run has to be fetched first: a loop is faster than its copies */
+  for (int s = 1; s < gs_min(spot->tiles, GS_STAGES); ++s) {
+    gs_fetch(&f->a, GS_BM, kmajor_a, s * GS_STAGE_BYTES);
+    gs_fetch(&f->b, GS_BN, kmajor_b, s * GS_STAGE_BYTES);
+    gs_deposit(&f->a, GS_BM, s * GS_STAGE_BYTES);
+    gs_deposit(&f->b, GS_BN, s * GS_STAGE_BYTES);
+    if (s < GS_STAGES - open) gs_copy_commit();
+  }
+}
+
 /* A lane's ldmatrix addresses. In a k-major tile `at` holds one for each k step, and the next 16 rows lie a
  * constant further on; otherwise one for each 16 of m or n, and the next k step lies a constant further on.
  * rows: the operand fills the instruction's 16 rows, else its columns; that decides the order of the four

@@ -5,7 +5,11 @@
 #include "common.cuh"
 
 /* The warp arrangement whose warp tiles (multiples of 16) are the squarest; on a tie, long in m. */
+#ifdef GS_IS_WGMMA
+#define GS_FITS(n) (GS_BN == 16 * (n) && GS_WARPS % (n) == 0)
+#else
 #define GS_FITS(n) (GS_WARPS % (n) == 0 && GS_BN % (16 * (n)) == 0 && GS_BM * (n) % (16 * GS_WARPS) == 0)
+#endif
 #define GS_COST(n) (GS_FITS(n) ? GS_BM * (n) / GS_WARPS + GS_BN / (n) : 1 << 20)
 
 enum {
@@ -47,6 +51,14 @@ GS_ASSERT(GS_RING_BYTES == GS_MMA_SMEM(GS_BM, GS_BN, GS_BK, GS_STAGES), "the hos
 
 typedef float gs_acc_t[GS_N16][GS_M8][4];
 
+GS_DEVICE void gs_clear(gs_acc_t acc) {
+#pragma unroll
+  for (int i = 0; i < GS_N16 * GS_M8; ++i) {
+#pragma unroll
+    for (int r = 0; r < 4; ++r) acc[i / GS_M8][i % GS_M8][r] = 0.0f;
+  }
+}
+
 /* Where this block works. */
 typedef struct {
   const char *a, *b; /* of its product */
@@ -56,6 +68,7 @@ typedef struct {
   int part;         /* of p->split_k */
   int tile;         /* number of its tile, all products of a batch counted: with a workspace only */
   int first, tiles; /* its k-tiles */
+  int k;            /* where k ends */
   int ragged;       /* the last of them is not to be copied in whole chunks */
   int plain;        /* the tile is stored straight from the accumulators */
 } gs_spot_t;
@@ -115,6 +128,7 @@ GS_DEVICE gs_spot_t gs_find_spot(const gs_params_t *p, int transa, int transb) {
   gs_spot_t spot = {0};
   spot.a = (const char *)p->a;
   spot.b = (const char *)p->b;
+  spot.k = p->k;
   spot.tiles = (p->k + GS_BK - 1u) / GS_BK;
   /* The last row of an operand along m or n may end before a whole chunk does. */
   spot.ragged = (unsigned)p->k % GS_BK | (transa ? 0 : p->m % 8u) | (transb ? p->n % 8u : 0);
@@ -122,11 +136,20 @@ GS_DEVICE gs_spot_t gs_find_spot(const gs_params_t *p, int transa, int transb) {
     const int tiles_k = spot.tiles;
     gs_find_special(p, transa, transb, &spot, &tile_m, &tile_n);
     if (spot.first + spot.tiles != tiles_k) spot.ragged = 0;
+    if (spot.tiles == 0) { /* one that lies beyond the end of k: zeros, and nothing is read */
+      spot.tiles = spot.ragged = 1;
+      spot.k = 0;
+    }
   }
   spot.m = tile_m * GS_BM;
   spot.n = tile_n * GS_BN;
+#ifdef GS_IS_WGMMA
+  spot.warp_m = warp / GS_WARPS_N * GS_WM;
+  spot.warp_n = warp % GS_WARPS_N * GS_WN;
+#else
   spot.warp_m = warp % GS_WARPS_M * GS_WM;
   spot.warp_n = warp / GS_WARPS_M * GS_WN;
+#endif
   return spot;
 }
 

@@ -5,7 +5,7 @@
 #define GS_DEVICE static __device__ __forceinline__
 #define GS_ASSERT static_assert
 
-extern __shared__ __align__(128) char gs_shared[];
+extern __shared__ __align__(1024) char gs_shared[];
 
 GS_DEVICE unsigned gs_shared_address(void) {
   return (unsigned)__cvta_generic_to_shared(gs_shared);

@@ -115,6 +115,15 @@ static bool family_computes(int ab_type, int d_type) {
   return false;
 }
 
+/* A warpgroup takes 64 of n, and 64, 128 or 256 of m, out of panels of 64. */
+static bool for_warpgroups(int bm, int bn, int bk, int stages, int warps) {
+  int columns = bm * bn / (16 * warps);
+  if (warps % 4 || bn % 64 || bk % 64 || stages < 4 || bn / 16 > 8 || warps * 16 % bn ||
+      columns * 16 * warps != bm * bn)
+    return false;
+  return columns == 64 || columns == 128 || columns == 256;
+}
+
 /* The rest of an id, as far as it can be read: formatting it again shows whether that was all of it. */
 static bool parse_tile(const char *text, gs_kernel_t *k) {
   int bm, bn, bk = 32, stages, warps, length = 0;
@@ -130,6 +139,7 @@ static bool parse_tile(const char *text, gs_kernel_t *k) {
     if (bm < 16 || bm % 16 || bn < 16 || bn % 16 || bk < 32 || bk % 32) return false;
     if (stages < 2 || warps < 1 || warps > 32) return false;
     k->align = text[length] ? 2 : 16;
+    if (k->family == GS_FAMILY_WGMMA && !for_warpgroups(bm, bn, bk, stages, warps)) return false;
   }
   k->bm = (int16_t)bm, k->bn = (int16_t)bn, k->bk = (int16_t)bk;
   k->stages = (uint8_t)stages, k->warps = (uint8_t)warps;
@@ -212,7 +222,8 @@ gs_reason_t gs_kernel_supports(const gs_kernel_t *k, const gs_gemm_t *g) {
   if (g->batch_kind != GS_BATCH_SINGLE && g->batch_kind != GS_BATCH_STRIDED) return GS_REASON_KERNEL;
   if (g->a_type != k->ab_type || g->d_type != k->d_type) return GS_REASON_KERNEL;
   if (op_of(g->transa) != k->transa || op_of(g->transb) != k->transb) return GS_REASON_KERNEL;
-  if (g->d_type == GS_TYPE_F32 && g->k > GS_F32_DEPTH) return GS_REASON_KERNEL;
+  if (g->d_type == GS_TYPE_F32 && g->k > GS_F32_DEPTH && k->family != GS_FAMILY_WGMMA)
+    return GS_REASON_KERNEL;
   if (g->m > SIZE_LIMIT || g->n > SIZE_LIMIT || g->k > SIZE_LIMIT || g->batch > GRID_LIMIT)
     return GS_REASON_RANGE;
   if (g->lda > LD_LIMIT || g->ldb > LD_LIMIT || g->ldc >= SIZE_LIMIT || g->ldd >= SIZE_LIMIT)
@@ -221,8 +232,13 @@ gs_reason_t gs_kernel_supports(const gs_kernel_t *k, const gs_gemm_t *g) {
   return aligned(k, g) ? GS_REASON_SERVED : GS_REASON_ALIGNMENT;
 }
 
+bool gs_kernel_runs_on(const gs_kernel_t *k, int sm) {
+  return k->family != GS_FAMILY_WGMMA || sm == 90;
+}
+
 int gs_kernel_split_max(const gs_kernel_t *k, int sm) {
-  return k->family == GS_FAMILY_MMA ? GS_SPLIT_MAX : sm >= 90 ? GS_DIRECT_SPLITS : 1;
+  if (!gs_kernel_runs_on(k, sm)) return 0;
+  return k->family != GS_FAMILY_DIRECT ? GS_SPLIT_MAX : sm >= 90 ? GS_DIRECT_SPLITS : 1;
 }
 
 static bool in_cluster(const gs_kernel_t *k, int split_k, int sm) {

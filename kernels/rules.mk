@@ -1,4 +1,4 @@
-# Kernels: one fatbin a line of mma.def and direct.def (sm_80 and sm_90a machine code, compressed, no PTX),
+# Kernels: one fatbin a line of mma.def, direct.def (sm_80 and sm_90a machine code, compressed, no PTX) and wgmma.def (sm_90a),
 # embedded in registry.o; the FP64 reference; the kernels' source as C for the CPU (tests). Fatbins are the same
 # for every kind of host build, so they lie under build/ whatever BUILD is.
 BUILD     ?= build
@@ -11,8 +11,9 @@ DEPFLAGS  ?= -MMD -MP
 FATBINS   := build/kernels
 # "GS_MMA(128, 64, 32, 4, 4, 16)" -> mma_128x64x32_s4_w4; align 2 -> ..._v2
 # "GS_DIRECT(16, 8, 4, 8, 1)"     -> direct_16x8_u4_w8_sw; swap 0 -> without _sw
-SHIPPED := $(shell sed -n 's/^\(GS_[A-Z]*\)(\(.*\))$$/\1,\2/p' kernels/mma.def kernels/direct.def | tr -d ' ' | awk -F, '\
+SHIPPED := $(shell sed -n 's/^\(GS_[A-Z]*\)(\(.*\))$$/\1,\2/p' kernels/mma.def kernels/direct.def kernels/wgmma.def | tr -d ' ' | awk -F, '\
   $$1 == "GS_MMA" { print "mma_" $$2 "x" $$3 "x" $$4 "_s" $$5 "_w" $$6 ($$7 == 2 ? "_v2" : "") } \
+  $$1 == "GS_WGMMA" { print "wgmma_" $$2 "x" $$3 "x" $$4 "_s" $$5 "_w" $$6 } \
   $$1 == "GS_DIRECT" { print "direct_" $$2 "x" $$3 "_u" $$4 "_w" $$5 ($$6 == 1 ? "_sw" : "") }')
 SHIPPED_FATBINS := $(SHIPPED:%=$(FATBINS)/%.fatbin)
 
@@ -26,14 +27,17 @@ tile_flags = -DGS_TILE=$(patsubst $(call field,$(1),1)_%,%,$(1)) -DGS_BM=$(call 
   -DGS_BN=$(call field,$(1),3) $(call $(call field,$(1),1)_flags,$(1))
 mma_flags = -DGS_BK=$(call field,$(1),4) -DGS_STAGES=$(patsubst s%,%,$(call field,$(1),5)) \
   -DGS_WARPS=$(patsubst w%,%,$(call field,$(1),6)) -DGS_ALIGN=$(if $(filter %_v2,$(1)),2,16)
+wgmma_flags = -DGS_IS_WGMMA $(mma_flags)
 direct_flags = -DGS_IS_DIRECT -DGS_STAGES=$(patsubst u%,%,$(call field,$(1),4)) \
   -DGS_WARPS=$(patsubst w%,%,$(call field,$(1),5)) -DGS_SWAP=$(if $(filter %_sw,$(1)),1,0)
 
-NVCC_FLAGS := -std=c++17 -Iinclude --fatbin -gencode arch=compute_80,code=sm_80 \
-  -gencode arch=compute_90a,code=sm_90a -Xptxas -v -Xfatbin -compress-all -Werror all-warnings
+NVCC_FLAGS := -std=c++17 -Iinclude --fatbin -gencode arch=compute_90a,code=sm_90a -Xptxas -v \
+  -Xfatbin -compress-all -Werror all-warnings
+SM_80 := -gencode arch=compute_80,code=sm_80
+$(FATBINS)/wgmma_%.fatbin: SM_80 :=
 # What ptxas says (registers, spills) is kept beside the fatbin for check-sass, and shown when it fails. The
 # fatbin appears whole or not at all.
-nvcc_fatbin = $(NVCC) $(NVCC_FLAGS) $(1) -MD -MP -MT $@ -MF $@.d -o $@.$$$$ $< \
+nvcc_fatbin = $(NVCC) $(NVCC_FLAGS) $(SM_80) $(1) -MD -MP -MT $@ -MF $@.d -o $@.$$$$ $< \
   > $(@:.fatbin=.ptxas) 2>&1 && mv $@.$$$$ $@ || { cat $(@:.fatbin=.ptxas) >&2; rm -f $@.$$$$; exit 1; }
 
 define family_rules
@@ -43,9 +47,9 @@ $(FATBINS)/$(1)_%.fatbin: kernels/$(1).cu kernels/rules.mk
 	@$$(call nvcc_fatbin,$$(call tile_flags,$(1)_$$*))
 # For check-sass where there is no cuobjdump.
 $(FATBINS)/$(1)_%.ptx: kernels/$(1).cu kernels/*.cuh
-	$$(NVCC) -std=c++17 -Iinclude -ptx -arch=compute_80 $$(call tile_flags,$(1)_$$*) -o $$@ $$<
+	$$(NVCC) -std=c++17 -Iinclude -ptx -arch=compute_$(if $(filter wgmma,$(1)),90a,80) $$(call tile_flags,$(1)_$$*) -o $$@ $$<
 endef
-$(foreach family,mma direct,$(eval $(call family_rules,$(family))))
+$(foreach family,mma direct wgmma,$(eval $(call family_rules,$(family))))
 
 $(FATBINS)/gemm_ref.fatbin: kernels/gemm_ref.cu kernels/rules.mk
 	@mkdir -p $(@D)
@@ -65,7 +69,7 @@ $(BUILD)/kernels/emulated_%.o: kernels/emulated.c
 $(BUILD)/tests/unit/unit: $(EMULATED_OBJS)
 
 # The command line carries the sources, for NVRTC.
-$(BUILD)/tools/generate.o: kernels/mma.cu kernels/direct.cu $(wildcard kernels/*.cuh) kernels/tiles.h
+$(BUILD)/tools/generate.o: kernels/mma.cu kernels/direct.cu kernels/wgmma.cu $(wildcard kernels/*.cuh) kernels/tiles.h
 
 # cuobjdump, and nvdisasm which it calls, are not in every toolkit; NVIDIA publishes them as Python packages.
 build/tools/cuobjdump:

@@ -324,7 +324,7 @@ static int requalify(gs_work_t *work, const gs_cublas_t *cublas, bool sibling) {
   }
   gs_say("%s: %d rows on %s against cuBLAS %d.%d.%d (%s)", work->name, rows, header.gpu, header.cublas[0],
          header.cublas[1], header.cublas[2], cublas->path);
-  if (!gs_pool_shipped(&pool)) return GS_EXIT_FALSE; /* said */
+  if (!gs_pool_shipped(&pool, work->gpu->device.sm)) return GS_EXIT_FALSE; /* said */
   work->tune.pool = &pool;
   gs_bench_open(&work->bench, work->gpu, cublas, &reference, 1);
   bool whole = measure_all(work);

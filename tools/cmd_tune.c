@@ -324,7 +324,7 @@ static int gather(gs_pools_t *pools, const gs_gpu_t *gpu, const gs_command_t *co
   gs_status_t status = GS_OK;
   if (names)
     status = gs_pool_named(&pools->named, &names, 1, &for_what, &tally);
-  else if (!gs_pool_shipped(&pools->ranked))
+  else if (!gs_pool_shipped(&pools->ranked, gpu->device.sm))
     status = GS_NOMEM;
   return status == GS_OK ? GS_EXIT_OK : status == GS_SYNTAX ? GS_EXIT_USAGE : GS_EXIT_MACHINE;
 }

@@ -168,9 +168,9 @@ static int ask_sm(int device) {
 /* The kernels to check, and in *refused how many could not be compiled; an exit status, or -1: go on. */
 static int gather(gs_pool_t *pool, const gs_command_t *command, int *refused) {
   gs_pool_tally_t tally;
-  if (!command->name_count) return gs_pool_shipped(pool) ? -1 : GS_EXIT_MACHINE;
   const gs_pool_for_t for_what = {.sm = ask_sm(command->verify.device)};
   if (!for_what.sm) return GS_EXIT_MACHINE;
+  if (!command->name_count) return gs_pool_shipped(pool, for_what.sm) ? -1 : GS_EXIT_MACHINE;
   gs_status_t status = gs_pool_named(pool, command->names, command->name_count, &for_what, &tally);
   *refused = tally.refused;
   if (status == GS_OK) return -1;

@@ -15,10 +15,14 @@
 #define SOURCES(X)                                                                                           \
   X(mma, "kernels/mma.cu")                                                                                   \
   X(direct, "kernels/direct.cu")                                                                             \
+  X(wgmma, "kernels/wgmma.cu")                                                                               \
   X(gemm_mma, "kernels/gemm_mma.cuh")                                                                        \
   X(mma_tile, "kernels/mma_tile.cuh")                                                                        \
   X(mma_loader, "kernels/mma_loader.cuh")                                                                    \
   X(mma_finish, "kernels/mma_finish.cuh")                                                                    \
+  X(mma_multiply, "kernels/mma_multiply.cuh")                                                                \
+  X(wgmma_multiply, "kernels/wgmma_multiply.cuh")                                                            \
+  X(wgmma_ptx, "kernels/wgmma_ptx.cuh")                                                                      \
   X(gemm_direct, "kernels/gemm_direct.cuh")                                                                  \
   X(direct_tile, "kernels/direct_tile.cuh")                                                                  \
   X(direct_finish, "kernels/direct_finish.cuh")                                                              \
@@ -136,13 +140,15 @@ static gs_status_t find_or_compile(const request_t *r, uint64_t cache_bytes, gs_
 }
 
 /* --- judgement --- */
-/* fp32 accumulators of a thread: warps of mma share the tile, those of direct share k. */
+/* fp32 accumulators of a thread: warps share the tile, those of direct share k. */
 static int accumulators(const gs_kernel_t *k) {
-  return k->bm * k->bn / (k->family == GS_FAMILY_MMA ? k->warps * 32 : 32);
+  return k->bm * k->bn / (k->family == GS_FAMILY_DIRECT ? 32 : k->warps * 32);
 }
 
 static gs_status_t judge_before(const gs_kernel_t *k, const struct arch *arch, gs_cubin_t *cubin) {
   const gs_gemm_t one = {.m = 1, .n = 1, .k = 1, .batch = 1};
+  if (!gs_kernel_runs_on(k, arch->sm))
+    return gs_cubin_refuse(cubin, GS_UNSUPPORTED, "kernels of this family do not run on %s", arch->name);
   cubin->smem = gs_kernel_launch(k, &one, gs_kernel_split_max(k, arch->sm) > 1 ? 2 : 1, arch->sm).smem;
   if (cubin->smem > arch->smem)
     return gs_cubin_refuse(

@@ -34,9 +34,15 @@ bool gs_pool_add(gs_pool_t *pool, int index) {
   return true;
 }
 
-bool gs_pool_shipped(gs_pool_t *pool) {
-  for (int i = 0; i < gs_shipped_count(); i++)
-    if (!gs_pool_add(pool, i)) return false;
+static bool runs_on(const gs_kernel_t *kernel, int sm) {
+  return !sm || gs_kernel_runs_on(kernel, sm);
+}
+
+bool gs_pool_shipped(gs_pool_t *pool, int sm) {
+  for (int i = 0; i < gs_shipped_count(); i++) {
+    gs_kernel_t kernel = gs_shipped_at(i);
+    if (runs_on(&kernel, sm) && !gs_pool_add(pool, i)) return false;
+  }
   return true;
 }
 
@@ -179,7 +185,7 @@ gs_pool_tally_t gs_pool_compile(gs_pool_t *pool, const gs_kernel_t *kernels, int
   int wanted = 0, sm = gs_pool_arch(for_what->sm);
   for (int i = 0; jobs && i < count; i++) {
     int shipped = gs_shipped_find(&kernels[i]);
-    if (shipped >= 0)
+    if (shipped >= 0 && runs_on(&kernels[i], for_what->sm))
       gs_pool_add(pool, shipped);
     else
       jobs[wanted++].kernel = kernels[i];

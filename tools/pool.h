@@ -18,7 +18,8 @@ typedef struct {
 } gs_pool_for_t;
 
 bool gs_pool_add(gs_pool_t *pool, int index); /* once; false: out of memory, said */
-bool gs_pool_shipped(gs_pool_t *pool);
+/* Those that run on this architecture; 0: all. */
+bool gs_pool_shipped(gs_pool_t *pool, int sm);
 typedef struct {
   int compiled, refused;
 } gs_pool_tally_t;

@@ -56,7 +56,7 @@ static gs_candidate_t choose(const gs_gpu_t *gpu, const gs_gemm_t *g, int bm, in
   for (int i = 0; i < gs_shipped_count(); i++) {
     gs_kernel_t k = gs_shipped_at(i);
     if (bm && (k.family != GS_FAMILY_MMA || k.bm != bm || k.bn != bn)) continue;
-    if (gs_kernel_supports(&k, g) != GS_REASON_SERVED) continue;
+    if (!gs_kernel_runs_on(&k, gpu->device.sm) || gs_kernel_supports(&k, g) != GS_REASON_SERVED) continue;
     gs_candidate_t one = gs_rank_guessed(gpu, &k, &to);
     one.index = i;
     if (one.us < best.us) best = one;

@@ -6,13 +6,16 @@
  * shared by the blocks that run together, but never less than a load's latency over the k-tiles in flight.
  * The whole takes at least the time that all operands need from memory; splitting k adds the traffic of
  * partial sums.
+ * Family wgmma. The same, but that the products read shared memory themselves, and that a load under way takes longer
+ * than the products of a k-tile in all but the largest tiles.
  * Family direct. The warps of a block take turns at chunks of 32 k, each with some in flight: a load's latency
  * for the first of them, then its share of it for every further one, or what multiplying takes where that is
  * more; the sums of all warps go through shared memory once, those of all blocks of a cluster once more. A
  * multiprocessor takes in no more than its share of what the second-level cache gives.
  * The constants were fitted to 14,120 times of 134 products (small ones of the grid, layers with n of 1 to 64), measured on
  * an H200 in 2026-11, so that the best is among the dozen that the models name: what it names costs 0.2% on average, 11% at
- * most; the first name alone 12%. */
+ * most; the first name alone 12%. Those of wgmma to 888 times of 21 products with n of 16 and more: of the first 4 it names
+ * the best costs 0.3% on average, 4% at most. */
 #include "rank.h"
 
 #include <math.h>
@@ -31,6 +34,10 @@
 #define SPLIT_US             7.5  /* last arriver: counters, a second pass */
 #define CLUSTER_US           1.27 /* instead, where the parts of k are a cluster */
 #define MEMORY_SHARE         0.71 /* of the nominal bandwidth */
+
+#define WGMMA_FMA_PER_CLOCK 1400.0 /* of wgmma's 2048 */
+#define WGMMA_LOAD_CLOCKS   2180.0 /* of a k-tile, over those in flight but two */
+#define WGMMA_BLOCK_CLOCKS  4730.0
 
 #define DIRECT_CLOCKS     1377.0 /* of a block: to start, multiply the last chunk, reduce, store */
 #define DIRECT_LAUNCH_US  1.63
@@ -60,15 +67,22 @@ static double partial_us(const gs_gpu_t *gpu, const gs_kernel_t *k, const gs_gem
   return SPLIT_US + 8.0 * (double)g->m * (double)g->n * g->batch * split_k / l2_bytes_per_us;
 }
 
+static double wgmma_tile_clocks(const gs_kernel_t *k, double together) {
+  double arithmetic = (double)k->bm * k->bn * k->bk / WGMMA_FMA_PER_CLOCK;
+  return fmax(together * arithmetic, WGMMA_LOAD_CLOCKS / (k->stages - 2));
+}
+
 static double mma_us(const gs_gpu_t *gpu, const gs_kernel_t *k, const gs_gemm_t *g, int split_k,
                      int fitting) {
+  bool warpgroups = k->family == GS_FAMILY_WGMMA;
   double clocks_per_us = gpu->clock_khz * 1e-3;
   double tiles = ceil_div((double)g->m, k->bm) * ceil_div((double)g->n, k->bn) * g->batch;
   double k_tiles = ceil_div(ceil_div((double)g->k, k->bk), split_k);
   double blocks = ceil_div(tiles * split_k, gpu->device.sms); /* of one multiprocessor */
   double waves = ceil_div(blocks, fitting), together = fmin(blocks, fitting);
-  return LAUNCH_US + partial_us(gpu, k, g, split_k) +
-         waves * (k_tiles * tile_clocks(k, together) + BLOCK_CLOCKS) / clocks_per_us;
+  double of_tile = warpgroups ? wgmma_tile_clocks(k, together) : tile_clocks(k, together);
+  double of_block = warpgroups ? WGMMA_BLOCK_CLOCKS : BLOCK_CLOCKS;
+  return LAUNCH_US + partial_us(gpu, k, g, split_k) + waves * (k_tiles * of_tile + of_block) / clocks_per_us;
 }
 
 static double direct_us(const gs_gpu_t *gpu, const gs_kernel_t *k, const gs_gemm_t *g, int split_k,
@@ -97,7 +111,8 @@ static double memory_us(const gs_gpu_t *gpu, const gs_gemm_t *g) {
 }
 
 typedef double gs_model_t(const gs_gpu_t *, const gs_kernel_t *, const gs_gemm_t *, int split_k, int fitting);
-static gs_model_t *const models[] = {[GS_FAMILY_MMA] = mma_us, [GS_FAMILY_DIRECT] = direct_us};
+static gs_model_t *const models[] = {
+    [GS_FAMILY_MMA] = mma_us, [GS_FAMILY_DIRECT] = direct_us, [GS_FAMILY_WGMMA] = mma_us};
 _Static_assert(sizeof models / sizeof *models == GS_FAMILY_COUNT, "a family without a model");
 
 static void insert(gs_candidate_t *best, int *count, int limit, gs_candidate_t candidate) {

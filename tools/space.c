@@ -25,7 +25,7 @@ static const axis_t mma_axes[] = {
     {set_bm, {16, 32, 48, 64, 80, 96, 128, 160, 192, 256}},
     {set_bn, {16, 32, 48, 64, 80, 96, 128, 160, 192, 256}},
     {set_bk, {32, 64, 128}},
-    {set_stages, {2, 3, 4, 5, 6, 8}},
+    {set_stages, {2, 3, 4, 5, 6, 8, 12}},
     {set_warps, {1, 2, 4, 8}},
     {set_align, {16, 2}},
 };
@@ -39,6 +39,12 @@ static const axis_t direct_axes[] = {
     {set_swap, {0, 1}},
 };
 
+static const axis_t wgmma_axes[] = {
+    {set_bm, {64, 128, 192, 256}}, {set_bn, {64, 128}},
+    {set_bk, {64, 128}},           {set_stages, {4, 5, 6, 8, 9, 10, 12, 13}},
+    {set_warps, {4, 8}},           {set_align, {16}},
+};
+
 static const struct {
   const axis_t *axes;
   int count;
@@ -47,6 +53,7 @@ static const struct {
   { axes, sizeof axes / sizeof *axes }
     [GS_FAMILY_MMA] = SPACE(mma_axes),
     [GS_FAMILY_DIRECT] = SPACE(direct_axes),
+    [GS_FAMILY_WGMMA] = SPACE(wgmma_axes),
 };
 _Static_assert(sizeof spaces / sizeof *spaces == GS_FAMILY_COUNT, "a family without a space");
 
@@ -82,9 +89,15 @@ static int direct_registers(const gs_kernel_t *k) {
   return 40 + 5 * (k->bm * k->bn / 32 + k->stages * (k->bm / 2 + narrow)) / 4;
 }
 
+/* The sums, addresses of copies, and the ending. */
+static int wgmma_registers(const gs_kernel_t *k) {
+  return 40 + 3 * k->bm * k->bn / (64 * k->warps) + (k->bm + k->bn) * k->bk / 8 / (32 * k->warps);
+}
+
 int gs_space_registers(const gs_kernel_t *k) {
-  static int (*const guesses[])(const gs_kernel_t *) = {
-      [GS_FAMILY_MMA] = mma_registers, [GS_FAMILY_DIRECT] = direct_registers};
+  static int (*const guesses[])(const gs_kernel_t *) = {[GS_FAMILY_MMA] = mma_registers,
+                                                        [GS_FAMILY_DIRECT] = direct_registers,
+                                                        [GS_FAMILY_WGMMA] = wgmma_registers};
   _Static_assert(sizeof guesses / sizeof *guesses == GS_FAMILY_COUNT, "a family without a guess");
   return guesses[k->family](k);
 }

@@ -1,0 +1,74 @@
+/* Family mma: a block's sums, by mma.sync from fragments that ldmatrix takes out of the ring. */
+#ifndef GS_MMA_MULTIPLY_CUH
+#define GS_MMA_MULTIPLY_CUH
+
+#include "mma_finish.cuh"
+#include "mma_loader.cuh"
+
+GS_DEVICE void gs_step(gs_acc_t acc, int type, unsigned rows[GS_N16][4], unsigned columns[GS_M16][4]) {
+#pragma unroll
+  for (int i = 0; i < GS_N16; ++i) {
+#pragma unroll
+    for (int f = 0; f < GS_M8; ++f) {
+      if (type == GS_E_BF16)
+        gs_mma_bf16(acc[i][f], rows[i], columns[f / 2] + f % 2 * 2);
+      else
+        gs_mma_f16(acc[i][f], rows[i], columns[f / 2] + f % 2 * 2);
+    }
+  }
+}
+
+/* acc = op(A) op(B) over this block's k-tiles, one at least. */
+GS_DEVICE void gs_multiply(const gs_params_t *p, gs_spot_t *spot, int type, int d_type, int transa,
+                           int transb, unsigned shared, gs_acc_t acc) {
+  const int kmajor_a = transa, kmajor_b = !transb;
+  gs_feed_t feed;
+  gs_feed_begin(&feed, p, spot, kmajor_a, kmajor_b, shared, 1);
+  spot->plain = gs_opaque(gs_is_plain(p, spot, d_type)); /* what it reads of p is near when the end comes */
+
+  gs_clear(acc);
+  unsigned at_m[GS_ADDRESSES], at_n[GS_ADDRESSES];
+  gs_addresses(at_m, GS_BM, kmajor_a, 0, spot->warp_m, GS_M16, shared);
+  gs_addresses(at_n, GS_BN, kmajor_b, 1, spot->warp_n, GS_N16, shared + GS_A_BYTES);
+
+  unsigned rows[2][GS_N16][4], columns[2][GS_M16][4];
+  unsigned reads = 0, writes = 0; /* stages, as byte offsets */
+  int left = spot->tiles, unfetched = left - GS_STAGES, fetching = 0;
+
+  if (left < GS_STAGES - 1)
+    gs_copy_wait(0); /* fewer groups than the ring has room for */
+  else
+    gs_copy_wait(GS_STAGES - 2);
+  gs_sync();
+  gs_fragments(rows[0], at_n, GS_BN, kmajor_b, GS_N16, reads, 0);
+  gs_fragments(columns[0], at_m, GS_BM, kmajor_a, GS_M16, reads, 0);
+#pragma unroll 1
+  for (;;) {
+#pragma unroll
+    for (int ks = 0; ks < GS_KS - 1; ++ks) {
+      gs_fragments(rows[(ks + 1) % 2], at_n, GS_BN, kmajor_b, GS_N16, reads, ks + 1);
+      gs_fragments(columns[(ks + 1) % 2], at_m, GS_BM, kmajor_a, GS_M16, reads, ks + 1);
+      if (ks == 0 && fetching) gs_fetch(&feed.a, GS_BM, kmajor_a, writes);
+      if (ks == (GS_KS > 2) && fetching) gs_fetch(&feed.b, GS_BN, kmajor_b, writes);
+      if (ks == (GS_KS > 2)) gs_copy_commit();
+      gs_step(acc, type, rows[ks % 2], columns[ks % 2]);
+    }
+    if (--left == 0) break;
+    if (fetching) {
+      gs_deposit(&feed.a, GS_BM, writes);
+      gs_deposit(&feed.b, GS_BN, writes);
+    }
+    /* The next stage has landed, and nobody reads this one any more. */
+    gs_copy_wait(GS_STAGES - 2);
+    gs_sync();
+    fetching = unfetched-- > 0;
+    writes = reads;
+    reads = reads == GS_RING_BYTES - GS_STAGE_BYTES ? 0 : reads + GS_STAGE_BYTES;
+    gs_fragments(rows[0], at_n, GS_BN, kmajor_b, GS_N16, reads, 0);
+    gs_fragments(columns[0], at_m, GS_BM, kmajor_a, GS_M16, reads, 0);
+    gs_step(acc, type, rows[1], columns[1]);
+  }
+  gs_step(acc, type, rows[1], columns[1]);
+}
+
+#endif
