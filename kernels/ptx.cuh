@@ -277,13 +277,15 @@ GS_DEVICE unsigned gs_remote(unsigned to, unsigned rank) {
  * thread opens it, before it arrives at the cluster's barrier; others send after they have waited there. What
  * was sent is there once gs_landing_wait returns: no fence, and no barrier of the whole cluster, is needed. */
 /* mine: this thread opens it. (No branch: behind one that threads take apart, ptxas keeps no loop counter and no
- * address in uniform registers, which makes the main loop half as long again.) */
+ * address in uniform registers, which makes the main loop half as long again. The warp meets on behalf of racecheck, which
+ * takes the predicated arrival for one of all lanes.) */
 GS_DEVICE void gs_landing_open(unsigned landing, unsigned bytes, int mine) {
   asm volatile("{\n\t"
                ".reg .pred mine;\n\t"
                "setp.ne.s32 mine, %2, 0;\n\t"
                "@mine mbarrier.init.shared::cta.b64 [%0], 1;\n\t"
                "@mine fence.mbarrier_init.release.cluster;\n\t"
+               "bar.warp.sync 0xffffffff;\n\t"
                "@mine mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;\n\t"
                "}" ::"r"(landing),
                "r"(bytes), "r"(mine)

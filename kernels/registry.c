@@ -222,8 +222,7 @@ gs_reason_t gs_kernel_supports(const gs_kernel_t *k, const gs_gemm_t *g) {
   if (g->batch_kind != GS_BATCH_SINGLE && g->batch_kind != GS_BATCH_STRIDED) return GS_REASON_KERNEL;
   if (g->a_type != k->ab_type || g->d_type != k->d_type) return GS_REASON_KERNEL;
   if (op_of(g->transa) != k->transa || op_of(g->transb) != k->transb) return GS_REASON_KERNEL;
-  if (g->d_type == GS_TYPE_F32 && g->k > GS_F32_DEPTH && k->family != GS_FAMILY_WGMMA)
-    return GS_REASON_KERNEL;
+  if (g->d_type == GS_TYPE_F32 && g->k > GS_F32_DEPTH) return GS_REASON_KERNEL;
   if (g->m > SIZE_LIMIT || g->n > SIZE_LIMIT || g->k > SIZE_LIMIT || g->batch > GRID_LIMIT)
     return GS_REASON_RANGE;
   if (g->lda > LD_LIMIT || g->ldb > LD_LIMIT || g->ldc >= SIZE_LIMIT || g->ldd >= SIZE_LIMIT)

@@ -101,8 +101,7 @@ static void lay_out(gs_bench_t *bench, size_t memory) {
       padded(off + span(tb ? g->n : g->k, tb ? g->k : g->n, g->ldb, g->stride_b, g->batch, g->b_type));
   bench->d_bytes = padded(off + span(g->m, g->n, g->ldd, g->stride_d, g->batch, g->d_type));
   size_t set = bench->a_bytes + bench->b_bytes + bench->d_bytes, copies = 3 * (size_t)gpu->l2_bytes / set + 1;
-  if (copies > GS_BENCH_COPIES_MAX)
-    copies = set * GS_BENCH_COPIES_MAX < (size_t)gpu->l2_bytes ? GS_BENCH_COPIES_CACHED : GS_BENCH_COPIES_MAX;
+  if (copies > GS_BENCH_COPIES_MAX) copies = GS_BENCH_COPIES_MAX;
   if (copies * set > memory) copies = memory / set;
   bench->copies = (int)copies;
   /* A guess at the time of one call, from half the peak rates. */

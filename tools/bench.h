@@ -9,8 +9,7 @@
 #include "fp64.h"
 #include "contest.h"
 
-#define GS_BENCH_COPIES_MAX    512 /* of the operands; tiny ones then fit the cache in spite of it, ... */
-#define GS_BENCH_COPIES_CACHED 64  /* ... where fewer say the same */
+#define GS_BENCH_COPIES_MAX 512 /* of the operands; tiny ones then fit the cache in spite of it */
 
 #define GS_BENCH_WORKSPACE (32u << 20) /* bytes, for split-K; what GEMMSHIM_VRAM_MB grants by default */
 

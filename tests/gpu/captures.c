@@ -211,8 +211,9 @@ static int green(void) {
   FIND(cuDevResourceGenerateDesc);
   FIND(cuGreenCtxCreate);
   FIND(cuCtxFromGreenCtx);
+  FIND(cuGreenCtxDestroy);
   if (!find_cuDeviceGetDevResource || !find_cuDevSmResourceSplitByCount || !find_cuDevResourceGenerateDesc ||
-      !find_cuGreenCtxCreate || !find_cuCtxFromGreenCtx)
+      !find_cuGreenCtxCreate || !find_cuCtxFromGreenCtx || !find_cuGreenCtxDestroy)
     return -1;
   CUdevResource all, part;
   CUdevResourceDesc description;
@@ -227,6 +228,7 @@ static int green(void) {
   MUST(cuCtxSetCurrent(context));
   int wrong = a_few_calls();
   MUST(cuCtxSetCurrent(first_context));
+  MUST(find_cuGreenCtxDestroy(made)); /* while it lives the context may not be reset */
   return wrong;
 #else
   return -1;

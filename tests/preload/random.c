@@ -44,15 +44,18 @@ static int one_of(const int *values, int count) {
 /* ---- the table ---- */
 
 typedef struct {
-  int bm, bn, bk, stages, warps, align, swap; /* bk 0: family direct */
+  int bm, bn, bk, stages, warps, align, swap; /* bk 0: family direct; swap -1: family wgmma */
 } tile_t;
 static const tile_t tiles[] = {
 #define GS_MMA(bm, bn, bk, stages, warps, align) {bm, bn, bk, stages, warps, align, 0},
 #define GS_DIRECT(bm, bn, stages, warps, swap)   {bm, bn, 0, stages, warps, 16, swap},
 #include "mma.def"
+#define GS_WGMMA(bm, bn, bk, stages, warps) {bm, bn, bk, stages, warps, 16, -1},
 #include "direct.def"
+#include "wgmma.def"
 #undef GS_MMA
 #undef GS_DIRECT
+#undef GS_WGMMA
 };
 
 static void print_row(const char *layout, int type, int m, int k, const char *compute, const char *epilogue,
@@ -64,8 +67,9 @@ static void print_row(const char *layout, int type, int m, int k, const char *co
   while (odd && tile->align != 2);
   char id[64];
   if (tile->bk)
-    snprintf(id, sizeof id, "mma_%s_%s_%s_%dx%dx%d_s%d_w%d%s", types[type].ab_name, types[type].d_name,
-             layout, tile->bm, tile->bn, tile->bk, tile->stages, tile->warps, tile->align == 2 ? "_v2" : "");
+    snprintf(id, sizeof id, "%s_%s_%s_%s_%dx%dx%d_s%d_w%d%s", tile->swap < 0 ? "wgmma" : "mma",
+             types[type].ab_name, types[type].d_name, layout, tile->bm, tile->bn, tile->bk, tile->stages,
+             tile->warps, tile->align == 2 ? "_v2" : "");
   else
     snprintf(id, sizeof id, "direct_%s_%s_%s_%dx%d_u%d_w%d%s", types[type].ab_name, types[type].d_name,
              layout, tile->bm, tile->bn, tile->stages, tile->warps, tile->swap ? "_sw" : "");
@@ -206,7 +210,7 @@ static cublasStatus_t call(const request_t *r) {
                       CUBLAS_GEMM_DEFAULT);
 }
 
-/* Of a single rounding to the type; sums in half, as cuBLAS's own 16f are, lose more. */
+/* Of a single rounding to the type of a number so large; sums in half, as cuBLAS's own 16f are, lose more. */
 static double tolerance(const request_t *r, double magnitude) {
   if (r->way == 4) return magnitude * 0x1p-4;
   return magnitude * (r->p.d_type == CUDA_R_16F    ? 0x1.2p-10
@@ -219,18 +223,25 @@ static const void *mirror(int side, int type, const void *device) {
   return (char *)mirrors[side][type] + ((const char *)device - (const char *)inputs[side][type]);
 }
 
-/* The whole of C's memory: what lies outside the result must be as it was, to the bit. */
+/* What the result was where it was wrong, and should have been; NaN: outside the result. */
+static struct { double is, right; } off;
+
+/* The whole of C's memory: what lies outside the result must be as it was, to the bit. cuBLAS rounds to the type once before
+ * it adds a bias, too. */
 static bool right(const request_t *r, size_t bytes) {
   const product_t *p = &r->p;
-  static unsigned char *expected;
+  static unsigned char *expected, *unbiased;
   size_t width = value_bytes(p->d_type), first = (size_t)((char *)p->d - c);
-  if (!expected) expected = malloc(2 * GUARD + ROOM);
+  if (!expected) expected = malloc(2 * GUARD + ROOM), unbiased = malloc(2 * GUARD + ROOM);
   memcpy(expected, before, bytes);
+  off.is = off.right = NAN;
   product_t again = *p;
   again.a = mirror(0, r->type, p->a), again.b = mirror(1, r->type, p->b);
   if (p->bias) again.bias = mirror(0, 0, p->bias);
   again.c = before + first, again.d = expected + first;
   must(!product_run(&again), "the reference");
+  again.d = unbiased + first, again.bias = NULL, again.epilogue = GS_EPI_DEFAULT;
+  must(p->bias && !product_run(&again), "the reference without its bias");
   MUST(cuMemcpyDtoH(after, (CUdeviceptr)c, bytes));
   for (size_t i = 0; i < first; i++)
     if (after[i] != before[i]) return false;
@@ -241,7 +252,9 @@ static bool right(const request_t *r, size_t bytes) {
       return false;
     if (!inside) continue;
     double x = value_load(p->d_type, after + first, i), y = value_load(p->d_type, expected + first, i);
-    if (!(fabs(x - y) <= tolerance(r, fmax(1, fabs(y))))) return false;
+    double between = p->bias ? fabs(value_load(p->d_type, unbiased + first, i)) : 0;
+    off.is = x, off.right = y;
+    if (!(fabs(x - y) <= tolerance(r, fmax(1, fabs(y)) + between))) return false;
   }
   return true;
 }
@@ -289,12 +302,11 @@ int main(int argc, char **argv) {
     if (wrong++ >= 20) continue; /* enough is said */
     fprintf(stderr,
             "random: call %ld: way %d types %d %c%c %lldx%lldx%lld ld %lld %lld %lld batch %lld epilogue %s "
-            "alpha %g beta "
-            "%g%s\n",
+            "alpha %g beta %g%s: %g, not %g\n",
             i, r.way, r.type, "NT"[p->transa], "NT"[p->transb], (long long)p -> m, (long long)p -> n,
             (long long)p -> k, (long long)p -> lda, (long long)p -> ldb, (long long)p -> ldd,
             (long long)p -> batch, epilogues[r.epilogue].name, p->alpha, p->beta,
-            r.device_scalars ? " on the device" : "");
+            r.device_scalars ? " on the device" : "", off.is, off.right);
   }
   printf("calls: %ld\nrefused: %ld\nwrong: %ld\n", count, refused, wrong);
   return wrong != 0;

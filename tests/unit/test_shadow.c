@@ -54,6 +54,16 @@ Test(shadow, good_results_pass_and_sums_in_fp16_do_not) {
   cr_expect(judge(GS_TYPE_F32, 1e-5, 1e-3) > 1);
 }
 
+/* Three elements, of which relu left one: the two results are neighbours. */
+Test(shadow, one_step_in_one_of_few_elements_passes_and_three_do_not) {
+  gs_gemm_t g = {.d_type = GS_TYPE_F16, .a_type = GS_TYPE_F16, .k = 40};
+  gs_compare_result_t r = {.max_error = 0x1p-16f, .max_reference = 0.0157f};
+  r.error2 = r.step2 = 0x1p-32, r.reference2 = 0.0157 * 0.0157;
+  cr_expect(gs_shadow_judge(&r, &g) <= 1, "%g", gs_shadow_judge(&r, &g));
+  r.max_error *= 3, r.error2 *= 9;
+  cr_expect(gs_shadow_judge(&r, &g) > 1, "%g", gs_shadow_judge(&r, &g));
+}
+
 Test(shadow, one_element_is_enough) {
   gs_compare_result_t r = results(GS_TYPE_F16, 1e-6, 1e-6);
   gs_gemm_t g = {.d_type = GS_TYPE_F16, .a_type = GS_TYPE_F16, .k = K};
