@@ -212,7 +212,7 @@ static gs_status_t gather(gs_pool_t *pool, const gs_gpu_t *gpu, const gs_command
   gs_status_t status = GS_OK;
   if (command->name_count)
     status = gs_pool_named(pool, command->names, command->name_count, &for_what, &tally);
-  else if (!gs_pool_shipped(pool, for_what.sm))
+  else if (!gs_pool_shipped(pool, gpu ? gpu->device.sm : 0))
     status = GS_NOMEM;
   *refused = tally.refused;
   return status;

@@ -165,9 +165,21 @@ static int ask_sm(int device) {
   return found;
 }
 
+static bool matches_any(const char *pattern) {
+  for (int i = 0; pattern && i < gs_shipped_count(); i++) {
+    char id[GS_KERNEL_ID_MAX];
+    gs_kernel_t kernel = gs_shipped_at(i);
+    gs_kernel_format(id, sizeof id, &kernel);
+    if (fnmatch(pattern, id, 0) == 0) return true;
+  }
+  return !pattern;
+}
+
 /* The kernels to check, and in *refused how many could not be compiled; an exit status, or -1: go on. */
 static int gather(gs_pool_t *pool, const gs_command_t *command, int *refused) {
   gs_pool_tally_t tally;
+  if (!command->name_count && !matches_any(command->pattern))
+    return -1; /* said by who finds the pool empty */
   const gs_pool_for_t for_what = {.sm = ask_sm(command->verify.device)};
   if (!for_what.sm) return GS_EXIT_MACHINE;
   if (!command->name_count) return gs_pool_shipped(pool, for_what.sm) ? -1 : GS_EXIT_MACHINE;

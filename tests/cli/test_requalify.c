@@ -5,7 +5,7 @@ SUITE(requalify);
 
 #define ON_SIM  "LD_LIBRARY_PATH=$SIM "
 #define WINNING ON_SIM "SIM_US='cublas*:20,lt_*:20' "
-#define LOSING  ON_SIM "SIM_US='mma_*:20' "
+#define LOSING  ON_SIM "SIM_US='*mma_*:20' "
 #define USERS   ".config/gemmshim/gemmshim-cpu-stand-in.table"
 
 #define ROW(m, times)                                                                                        \
@@ -80,7 +80,7 @@ Test(requalify, rows_with_a_margin_stay_until_measured) {
   STATUS(sh("cmp before " USERS ".old"), 0);
   cr_assert_eq(calls_with("", 16, "served"), 10);
   cr_assert_eq(calls_with("", 32, "served"), 10);
-  result_t rest = sh(ON_SIM "SIM_CLOCK=set SIM_US='cublas*:20,lt_*:20,mma_*:10' $G requalify " USERS ".old");
+  result_t rest = sh(ON_SIM "SIM_CLOCK=set SIM_US='cublas*:20,lt_*:20,*mma_*:10' $G requalify " USERS ".old");
   STATUS(rest, 0);
   HAS(rest.out, "2 won, 0 tied, 0 lost, 0 failed the gate, 0 not measurable, 1 measured before, 0 left");
   HAS(rest.out, ": 3 rows");
