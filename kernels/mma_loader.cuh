@@ -166,8 +166,8 @@ GS_DEVICE void gs_addresses(unsigned at[GS_ADDRESSES], int tile, int kmajor, int
   int half = rows == kmajor ? lane / 16 : lane / 8 % 2;
 #pragma unroll
   for (int i = 0; i < (kmajor ? GS_KS : steps); ++i)
-    at[i] = base + (kmajor ? gs_chunk_offset(GS_BK, tile, mn + row, i * 2 + half)
-                           : gs_chunk_offset(tile, GS_BK, row, mn / 8 + i * 2 + half));
+    at[i] = gs_opaque(base + (kmajor ? gs_chunk_offset(GS_BK, tile, mn + row, i * 2 + half)
+                                     : gs_chunk_offset(tile, GS_BK, row, mn / 8 + i * 2 + half)));
 }
 
 GS_DEVICE void gs_fragments(unsigned v[][4], const unsigned at[GS_ADDRESSES], int tile, int kmajor, int steps,

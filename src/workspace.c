@@ -36,17 +36,29 @@ static _Atomic size_t refused = SIZE_MAX;
 static _Atomic unsigned long long refused_to;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
+/* A stream that captures may not be asked for its id: that ends the capture. Its handle will do, which stays while the
+ * capture lasts, but for the threads' own streams, which share one. */
+static unsigned long long name_in_capture(CUstream stream) {
+  static __thread char mine __attribute__((tls_model("initial-exec")));
+  return stream == CU_STREAM_PER_THREAD ? (unsigned long long)(uintptr_t)&mine
+                                        : (unsigned long long)(uintptr_t)stream;
+}
+
 static gs_reason_t identify(CUcontext context, CUstream stream, gs_user_t *user) {
   user->handle = context;
   CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
   if (gs_driver.cuCtxGetId(context, &user->context) != CUDA_SUCCESS) return GS_REASON_WORKSPACE;
-  if (gs_driver.cuStreamGetId(stream, &user->stream) != CUDA_SUCCESS) return GS_REASON_WORKSPACE;
   if (gs_driver.gs_cuStreamGetCaptureInfo_v2(stream, &status, &user->capture, &user->graph, NULL, NULL) !=
       CUDA_SUCCESS)
     return GS_REASON_CAPTURE;
   if (status == CU_STREAM_CAPTURE_STATUS_INVALIDATED) return GS_REASON_CAPTURE;
-  if (status == CU_STREAM_CAPTURE_STATUS_NONE) user->capture = 0;
-  return GS_REASON_SERVED;
+  if (status == CU_STREAM_CAPTURE_STATUS_ACTIVE) {
+    user->stream = name_in_capture(stream);
+    return GS_REASON_SERVED;
+  }
+  user->capture = 0;
+  return gs_driver.cuStreamGetId(stream, &user->stream) == CUDA_SUCCESS ? GS_REASON_SERVED
+                                                                        : GS_REASON_WORKSPACE;
 }
 
 static gs_block_t *find(const gs_user_t *user, size_t bytes, gs_owner_t owner) {

@@ -158,7 +158,8 @@ static void draw(request_t *r) {
   p->d = c + GUARD + (p->d_type == CUDA_R_32F ? offset / 4 * 4 : offset);
   p->c = p->d;
   if (epilogues[r->epilogue].bias) p->bias = (char *)inputs[0][0] + 2 * below(8);
-  p->alpha = alphas[below(LENGTH(alphas))], p->beta = betas[below(LENGTH(betas))];
+  /* With alpha 0 cuBLASLt 13.1 leaves out the epilogue of a single row. */
+  p->alpha = alphas[below(LENGTH(alphas) - (r->epilogue != 0))], p->beta = betas[below(LENGTH(betas))];
   r->alpha = scalar(r, p->alpha, 0), r->beta = scalar(r, p->beta, 1);
 }
 

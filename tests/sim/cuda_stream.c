@@ -107,8 +107,10 @@ SIM_EXPORT CUresult cuStreamGetId(CUstream handle, unsigned long long *id) {
   SIM_ENTER(handle, id);
   CUstream stream;
   DRIVER_TRY(driver_stream(handle, &stream));
+  capture_t *capture = atomic_load(&stream->capture); /* as seen of driver 580 */
+  if (capture) atomic_store(&capture->invalid, true);
   *id = stream->id;
-  return CUDA_SUCCESS;
+  return capture ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : CUDA_SUCCESS;
 }
 
 static CUstreamCaptureStatus status_of(capture_t *capture) {
