@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <time.h>
 
 #include "device.h"
 #include "options.h"
@@ -151,6 +152,19 @@ static gs_block_t *use(gs_block_t *block, const gs_user_t *user, gs_owner_t owne
   return block;
 }
 
+/* The driver tells of the end of a graph on a thread of its own, some time after it. Where the bound is reached a block may
+ * be about to be free: forwarded now, this product would be cuBLAS's in this graph, and ours in the next that a program
+ * may update it by. Once: who is refused after all is not asked to wait again before something was released. */
+static gs_block_t *await_release(const gs_user_t *user, size_t bytes) {
+  const struct timespec pause = {.tv_nsec = 100000};
+  gs_block_t *block = NULL;
+  for (int i = 0; i < 20 && !block; i++) {
+    nanosleep(&pause, NULL);
+    block = find(user, bytes, RELEASED);
+  }
+  return block;
+}
+
 /* Under the lock, in relaxed capture mode. */
 static gs_block_t *obtain(const gs_user_t *user, size_t bytes) {
   gs_owner_t owner = user->scratch ? SCRATCH : user->capture ? CAPTURED : EAGER;
@@ -158,7 +172,10 @@ static gs_block_t *obtain(const gs_user_t *user, size_t bytes) {
   if (block) return block;                                 /* another thread was here first */
   if (!user->scratch) block = find(user, bytes, RELEASED); /* scratch would spoil its counters */
   if (!block && user->scratch) return use(allocate(user, bytes), user, SCRATCH);
-  if (!block && !is_refused(user, bytes)) block = allocate(user, bytes);
+  if (!block && !is_refused(user, bytes)) {
+    block = allocate(user, bytes);
+    if (!block && user->capture) block = await_release(user, bytes);
+  }
   if (!block) {
     if (!is_refused(user, bytes)) refused = bytes;
     refused_to = user->context;

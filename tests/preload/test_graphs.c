@@ -40,6 +40,14 @@ Test(graphs, S2_captured_again_thousands_of_times) {
   }
 }
 
+/* A driver tells of a graph's end when it likes: rather than to record cuBLAS's kernels in one graph and ours in the next,
+ * we wait a little. */
+Test(graphs, S2_S8_captured_again_where_graphs_end_late) {
+  run_t r = RUN(WITH(.table = split, .environment = {"GEMMSHIM_VRAM_MB=4", "SIM_LATE_US=300"}), "graphs",
+                "again", "300");
+  run_fared(&r, 300, 300);
+}
+
 Test(graphs, S2_replays_at_once) {
   run_t r = RUN(WITH(.table = split), "graphs", "together", "100");
   run_fared(&r, 4, 4);

@@ -1,6 +1,7 @@
 /* Stand-in libcuda: graphs, which are lists of work, and the user objects that they keep alive. */
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "driver.h"
 
@@ -16,11 +17,31 @@ SIM_EXPORT uint64_t sim_live(void) {
   return atomic_load(&live) + driver_memory_pieces();
 }
 
-static void release(CUuserObject object, unsigned count) {
-  if (atomic_fetch_sub(&object->references, count) != count) return;
+static void destroy(CUuserObject object) {
   object->destroy(object->argument);
   free(object);
   atomic_fetch_sub(&live, 1);
+}
+
+static long late_us;
+static void *destroy_late(void *object) {
+  usleep((useconds_t)late_us);
+  destroy(object);
+  return NULL;
+}
+
+__attribute__((constructor)) static void read_lateness(void) {
+  const char *text = getenv("SIM_LATE_US");
+  late_us = text ? atol(text) : 0;
+}
+
+static void release(CUuserObject object, unsigned count) {
+  pthread_t thread;
+  if (atomic_fetch_sub(&object->references, count) != count) return;
+  if (late_us && pthread_create(&thread, NULL, destroy_late, object) == 0)
+    pthread_detach(thread);
+  else
+    destroy(object);
 }
 
 static CUresult keep(CUgraph graph, CUuserObject object, unsigned count) {
