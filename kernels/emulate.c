@@ -10,6 +10,7 @@
 
 #define GS_EMULATE
 #include "common.cuh"
+#include "emulate_wgmma.h"
 #include "instances.h"
 #include "tiles.h"
 
@@ -19,7 +20,6 @@ enum {
   LANES = 32,
   THREADS_MAX = 1024,
   COPIES_MAX = 512,
-  PRODUCTS_MAX = 32,
   BLOCKS_MAX = 8
 };
 
@@ -28,13 +28,6 @@ typedef struct {
   int bytes, group;
   const void *from;
 } copy_t;
-
-/* A product of a warpgroup: this thread's share. */
-typedef struct {
-  float *d;
-  unsigned long long a, b;
-  int type, columns, add, a_mn, b_mn, group;
-} product_t;
 
 typedef struct meeting meeting_t;
 
@@ -51,9 +44,8 @@ typedef struct {
   unsigned arrived_generation;
   int group, copies; /* of background copies: the open group; how many have not landed */
   copy_t copy[COPIES_MAX];
-  bool unfenced;               /* copies have landed that products may not see yet */
-  int product_group, products; /* as of copies */
-  product_t product[PRODUCTS_MAX];
+  bool unfenced; /* copies have landed that products may not see yet */
+  gs_products_t products;
 } fiber_t;
 
 /* A meeting point of `size` threads. Threads may be one meeting apart, hence two boards to leave values on.
@@ -100,6 +92,19 @@ static void fault(const char *what) {
   if (!run.fault) run.fault = what;
 }
 
+gs_products_t *gs_emulated_products(void) {
+  return &self()->products;
+}
+bool gs_emulated_unfenced(void) {
+  return block()->unfenced;
+}
+bool gs_emulated_late(void) {
+  return run.how->late;
+}
+void gs_emulated_fault(const char *what) {
+  fault(what);
+}
+
 /* --- fibers --- */
 static void switch_to(void *sanitizer) {
 #ifdef __SANITIZE_THREAD__
@@ -108,7 +113,6 @@ static void switch_to(void *sanitizer) {
   (void)sanitizer;
 #endif
 }
-
 static void yield(void) {
   fiber_t *fiber = self();
   switch_to(run.sanitizer);
@@ -158,7 +162,7 @@ static void start(unsigned index) {
   fiber->landing = NULL;
   fiber->group = fiber->copies = 0;
   fiber->unfenced = false;
-  fiber->product_group = fiber->products = 0;
+  fiber->products.group = fiber->products.count = 0;
 }
 
 /* Runs the threads of a warp until each is done or waits for another warp; true if any ran. */
@@ -230,7 +234,7 @@ void gs_emulated_store(void *at, const void *v, unsigned bytes) {
     memcpy(at, v, bytes);
 }
 
-/* As in hardware, a block of a cluster knows its memory by an address that holds its rank. */
+/* A block of a cluster knows its memory by an address that holds its rank, as in hardware. */
 unsigned gs_shared_address(void) {
   return SHARED_BASE | run.rank << 24;
 }
@@ -287,7 +291,6 @@ void gs_copy_wait(int pending) {
   fiber->copies = kept;
   fiber->unfenced = true;
 }
-
 void gs_fence_async(void) {
   self()->unfenced = false;
 }
@@ -432,66 +435,6 @@ void gs_mma_f16(float acc[4], const unsigned rows[4], const unsigned columns[2])
 }
 void gs_mma_bf16(float acc[4], const unsigned rows[4], const unsigned columns[2]) {
   mma(GS_E_BF16, acc, rows, columns);
-}
-
-/* Bytes from the start of shared memory to element (mn, k) of a matrix that a descriptor names, as the PTX manual draws the
- * 128-byte swizzle. */
-static unsigned element_at(unsigned long long matrix, int along_mn, unsigned mn, unsigned k) {
-  unsigned start = (unsigned)(matrix & 0x3fff) * 16, leading = (unsigned)(matrix >> 16 & 0x3fff) * 16;
-  unsigned stride = (unsigned)(matrix >> 32 & 0x3fff) * 16;
-  unsigned at = along_mn ? start + mn / 64 * leading + k / 8 * stride + k % 8 * 128 + mn % 64 * 2
-                         : start + mn / 8 * stride + mn % 8 * 128 + k * 2;
-  if (matrix >> 62 != 1) fault("a matrix in another swizzle than that of 128 bytes");
-  return at ^ (at >> 7 & 7) << 4;
-}
-
-static float element(const product_t *x, unsigned long long matrix, int along_mn, unsigned mn, unsigned k) {
-  unsigned short half;
-  memcpy(&half, gs_emulated_shared(element_at(matrix, along_mn, mn, k) | run.rank << 24, 2), 2);
-  return gs_widen(x->type, half);
-}
-
-/* This thread's share: rows lane / 4 and 8 below of its warp's 16, two neighbours of every 8 columns. */
-static void multiply(const product_t *x) {
-  unsigned lane = gs_emulated_thread.x % LANES, row = gs_emulated_thread.x / LANES % 4 * 16 + lane / 4;
-  float rows[2][16];
-  for (unsigned i = 0; i < 32; ++i)
-    rows[i / 16][i % 16] = element(x, x->a, x->a_mn, row + i / 16 * 8, i % 16);
-  for (unsigned c = 0; c < (unsigned)x->columns / 4; ++c) {
-    float *d = &x->d[c / 2 * 4 + c % 2], sums[2] = {x->add ? d[0] : 0, x->add ? d[2] : 0};
-    for (unsigned k = 0; k < 16; ++k) {
-      float v = element(x, x->b, x->b_mn, c / 2 * 8 + lane % 4 * 2 + c % 2, k);
-      sums[0] += rows[0][k] * v, sums[1] += rows[1][k] * v;
-    }
-    d[0] = sums[0], d[2] = sums[1];
-  }
-}
-
-void gs_wgmma_fence(void) {}
-void gs_wgmma_commit(void) {
-  ++self()->product_group;
-}
-
-void gs_emulated_wgmma(int type, float *d, int columns, unsigned long long a, unsigned long long b, int add,
-                       int a_mn, int b_mn) {
-  fiber_t *fiber = self();
-  const product_t product = {d, a, b, type, columns, add, a_mn, b_mn, fiber->product_group};
-  if (block()->unfenced) fault("a product of what was copied without a fence");
-  if (!run.how->late)
-    multiply(&product);
-  else if (fiber->products == PRODUCTS_MAX)
-    fault("more products in flight than the emulator holds");
-  else
-    fiber->product[fiber->products++] = product;
-}
-
-void gs_wgmma_wait(int pending) {
-  fiber_t *fiber = self();
-  int done = 0;
-  while (done < fiber->products && fiber->product[done].group < fiber->product_group - pending)
-    multiply(&fiber->product[done++]);
-  fiber->products -= done;
-  memmove(fiber->product, fiber->product + done, (size_t)fiber->products * sizeof *fiber->product);
 }
 
 /* --- launch --- */

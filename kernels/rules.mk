@@ -19,7 +19,7 @@ SHIPPED_FATBINS := $(SHIPPED:%=$(FATBINS)/%.fatbin)
 
 KERNEL_OBJS   := $(BUILD)/kernels/registry.o
 REF_OBJS      := $(BUILD)/kernels/gemm_ref.o
-EMULATED_OBJS := $(BUILD)/kernels/emulate.o $(SHIPPED:%=$(BUILD)/kernels/emulated_%.o)
+EMULATED_OBJS := $(BUILD)/kernels/emulate.o $(BUILD)/kernels/emulate_wgmma.o $(SHIPPED:%=$(BUILD)/kernels/emulated_%.o)
 
 # The constants that a family wants, from the name of a tile with its family: "mma 128 64 32 s4 w4".
 field = $(word $(2),$(subst x, ,$(subst _, ,$(1))))
