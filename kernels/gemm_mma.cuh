@@ -1,4 +1,5 @@
-/* Family mma: D = epilogue(alpha op(A) op(B) + beta C) by mma.sync, sm_80 and up. The includer sets
+/* Families mma and wgmma: D = epilogue(alpha op(A) op(B) + beta C), by mma.sync, sm_80 and up, or with GS_IS_WGMMA by
+ * wgmma, sm_90a alone. The includer sets
  * - GS_BM GS_BN GS_BK: tile, m, n, k in elements (multiples of 16, 16, 32)
  * - GS_STAGES: k-tiles in flight, 2 or more
  * - GS_WARPS: 1 or more

@@ -1,4 +1,4 @@
-/* Family mma: operands from global into shared memory, and from there into fragments. */
+/* Families mma and wgmma: operands from global into shared memory, and from there into fragments. */
 #ifndef GS_MMA_LOADER_CUH
 #define GS_MMA_LOADER_CUH
 

@@ -1,10 +1,11 @@
-/* Family mma: what follows from the tile's constants, and where a block works. */
+/* Families mma and wgmma: what follows from the tile's constants, and where a block works. */
 #ifndef GS_MMA_TILE_CUH
 #define GS_MMA_TILE_CUH
 
 #include "common.cuh"
 
-/* The warp arrangement whose warp tiles (multiples of 16) are the squarest; on a tie, long in m. */
+/* The warp arrangement whose warp tiles (multiples of 16) are the squarest; on a tie, long in m. Of wgmma every warp has 16 of
+ * n, as the instruction has it. */
 #ifdef GS_IS_WGMMA
 #define GS_FITS(n) (GS_BN == 16 * (n) && GS_WARPS % (n) == 0)
 #else

@@ -1,4 +1,4 @@
-/* The names that lines of mma.def and direct.def give their tiles, as tokens and as text: 128x64x32_s4_w4,
+/* The names that lines of mma.def, wgmma.def and direct.def give their tiles, as tokens and as text: 128x64x32_s4_w4,
  * 16x8_u4_w8_sw. */
 #ifndef GS_TILES_H
 #define GS_TILES_H
