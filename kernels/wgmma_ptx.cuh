@@ -58,28 +58,25 @@ GS_DEVICE void gs_wgmma_commit(void) {
                : sums                                                                                        \
                : "l"(a), "l"(b), "r"(add))
 
-/* d (64 rows x GS_COLUMNS, this thread's share) = a (64 x 16) b (16 x GS_COLUMNS), by their descriptors; add: += instead. a_mn, b_mn:
- * memory runs along the rows, the columns, not along k. */
+/* By where memory runs along the rows, the columns, not along k: constants of the instruction. */
+#define GS_WGMMA_ALONG(type, a_mn, b_mn)                                                                     \
+  if (a_mn && b_mn)                                                                                          \
+    GS_WGMMA(type, 1, 1);                                                                                    \
+  else if (a_mn)                                                                                             \
+    GS_WGMMA(type, 1, 0);                                                                                    \
+  else if (b_mn)                                                                                             \
+    GS_WGMMA(type, 0, 1);                                                                                    \
+  else                                                                                                       \
+    GS_WGMMA(type, 0, 0)
+
+/* d (64 rows x GS_COLUMNS, this thread's share) = a (64 x 16) b (16 x GS_COLUMNS), by their descriptors; add: += instead.
+ * a_mn, b_mn: memory runs along the rows, the columns. */
 GS_DEVICE void gs_wgmma(int type, float *d, unsigned long long a, unsigned long long b, int add, int a_mn,
                         int b_mn) {
   if (type == GS_E_BF16) {
-    if (a_mn && b_mn)
-      GS_WGMMA(bf16, 1, 1);
-    else if (a_mn)
-      GS_WGMMA(bf16, 1, 0);
-    else if (b_mn)
-      GS_WGMMA(bf16, 0, 1);
-    else
-      GS_WGMMA(bf16, 0, 0);
+    GS_WGMMA_ALONG(bf16, a_mn, b_mn);
   } else {
-    if (a_mn && b_mn)
-      GS_WGMMA(f16, 1, 1);
-    else if (a_mn)
-      GS_WGMMA(f16, 1, 0);
-    else if (b_mn)
-      GS_WGMMA(f16, 0, 1);
-    else
-      GS_WGMMA(f16, 0, 0);
+    GS_WGMMA_ALONG(f16, a_mn, b_mn);
   }
 }
 

@@ -205,6 +205,7 @@ Test(lt, C1_vector_scalars_are_refused_and_device_ones_told) {
 Test(lt, heap_descriptors_are_read_too) {
   cublasLtMatmulDesc_t heap;
   __typeof__(&cublasLtMatmulDescCreate) create = lookup("cublasLtMatmulDescCreate");
+  __typeof__(&cublasLtMatmulDescDestroy) destroy = lookup("cublasLtMatmulDescDestroy");
   cublasOperation_t t = CUBLAS_OP_T;
   cr_assert_eq(create(&heap, CUBLAS_COMPUTE_32F, CUDA_R_32F), CUBLAS_STATUS_SUCCESS);
   real->cublasLtMatmulDescSetAttribute(heap, CUBLASLT_MATMUL_DESC_TRANSA, &t, sizeof t);
@@ -212,6 +213,7 @@ Test(lt, heap_descriptors_are_read_too) {
   gs_lt_describe(&call, (const void *[]){heap, layout[0], layout[1], layout[2], layout[3]});
   cr_assert_eq(call.refusal, GS_REASON_SERVED);
   cr_assert_eq(call.gemm.m, 96);
+  cr_assert_eq(destroy(heap), CUBLAS_STATUS_SUCCESS);
 }
 
 /* A descriptor made with an older header is shorter, and lacks newer attributes; those that lack the bias's
