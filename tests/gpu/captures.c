@@ -3,6 +3,8 @@
  * whoever computes it. Prints one line a mode (TAP), with what device memory grew by. Modes (all):
  *   global, thread, relaxed  N captures, each instantiated, replayed, checked and destroyed, in that capture mode
  *   update                   one executable graph updated by N captures
+ *   mixed                    one executable graph updated from a product that may be served to one that only cuBLAS
+ *                            computes, and back; made anew where the driver refuses
  *   together                 graphs of one stream replayed N times at once from four threads
  *   many                     51 sizes captured and replayed while 99% of the memory is taken
  *   devices, reset, green    each device in turn; device reset; a green context of half the SMs */
@@ -23,12 +25,17 @@ static CUcontext first_context;
 
 /* ---- graphs ---- */
 
-static CUgraph capture(const product_t *p, CUstream stream, CUstreamCaptureMode mode) {
+static CUgraph capture_with(const product_t *p, CUstream stream, CUstreamCaptureMode mode,
+                            cublasGemmAlgo_t algorithm) {
   CUgraph graph;
   MUST(cuStreamBeginCapture(stream, mode));
-  product_call(p, stream);
+  product_call_with(p, stream, algorithm);
   MUST(cuStreamEndCapture(stream, &graph));
   return graph;
+}
+
+static CUgraph capture(const product_t *p, CUstream stream, CUstreamCaptureMode mode) {
+  return capture_with(p, stream, mode, CUBLAS_GEMM_DEFAULT);
 }
 
 static CUgraphExec instantiate(CUgraph graph) {
@@ -91,6 +98,30 @@ static int update(void) {
   for (int i = 0; i < 2; i++) product_close(&p[i]);
   MUST(cuStreamDestroy(stream));
   return wrong + (grown > GROWTH_ALLOWED);
+}
+
+/* The second product names an algorithm, which leaves it to cuBLAS. */
+static int mixed(void) {
+  product_t p[2] = {product_open(M, 8, K, 1), product_open(M + 8, 8, K, 5)};
+  CUstream stream = stream_open();
+  CUgraphExec exec = NULL;
+  int wrong = 0;
+  for (int i = 0; i < times / 10; i++) {
+    CUgraphExecUpdateResultInfo info;
+    CUgraph graph = capture_with(&p[i % 2], stream, CU_STREAM_CAPTURE_MODE_GLOBAL,
+                                 i % 2 ? CUBLAS_GEMM_ALGO0_TENSOR_OP : CUBLAS_GEMM_DEFAULT);
+    if (exec && cuGraphExecUpdate(exec, graph, &info) == CUDA_SUCCESS) {
+      MUST(cuGraphDestroy(graph));
+    } else {
+      if (exec) MUST(cuGraphExecDestroy(exec));
+      exec = instantiate(graph);
+    }
+    wrong += !replay_right(exec, stream, &p[i % 2]);
+  }
+  if (exec) MUST(cuGraphExecDestroy(exec));
+  for (int i = 0; i < 2; i++) product_close(&p[i]);
+  MUST(cuStreamDestroy(stream));
+  return wrong;
 }
 
 enum { THREADS = 4 };
@@ -240,9 +271,9 @@ static int green(void) {
 static const struct {
   const char *name;
   int (*run)(void);
-} modes[] = {{"global", global},   {"thread", thread},     {"relaxed", relaxed},
-             {"update", update},   {"together", together}, {"many", many},
-             {"devices", devices}, {"green", green},       {"reset", reset}};
+} modes[] = {{"global", global}, {"thread", thread},     {"relaxed", relaxed}, {"update", update},
+             {"mixed", mixed},   {"together", together}, {"many", many},       {"devices", devices},
+             {"green", green},   {"reset", reset}};
 
 static bool asked(int argc, char **argv, const char *name) {
   bool any = false;
