@@ -83,9 +83,9 @@ static double step_at(const gs_gemm_t *g, double x) {
 double gs_shadow_judge(const gs_compare_result_t *r, const gs_gemm_t *g) {
   bool gelu = g->epilogue == GS_EPILOGUE_GELU || g->epilogue == GS_EPILOGUE_GELU_BIAS;
   double slack = gelu ? 4 : 1, noise = 0x1p-23 * (16 + (double)g->k / 8), largest = (double)r->max_reference;
-  double mean2 =
-      slack * slack * (0.5625 * r->step2 + pow(step_at(g, largest), 2)) + noise * noise * r->reference2;
-  double most = slack * 4 * step_at(g, largest) + 8 * noise * largest;
+  double step = step_at(g, largest);
+  double mean2 = slack * slack * (0.5625 * r->step2 + step * step) + noise * noise * r->reference2;
+  double most = slack * 4 * step + 8 * noise * largest;
   if (r->misfits) return INFINITY;
   double mean_off = r->error2 > 0 ? sqrt(r->error2 / mean2) : 0, one_off = (double)r->max_error / most;
   return mean_off > one_off ? mean_off : one_off;

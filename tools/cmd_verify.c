@@ -165,14 +165,19 @@ static int ask_sm(int device) {
   return found;
 }
 
+/* pattern: --kernel, or NULL */
+static bool is_wanted(const char *pattern, const gs_kernel_t *kernel) {
+  char id[GS_KERNEL_ID_MAX];
+  gs_kernel_format(id, sizeof id, kernel);
+  return !pattern || fnmatch(pattern, id, 0) == 0;
+}
+
 static bool matches_any(const char *pattern) {
-  for (int i = 0; pattern && i < gs_shipped_count(); i++) {
-    char id[GS_KERNEL_ID_MAX];
+  for (int i = 0; i < gs_shipped_count(); i++) {
     gs_kernel_t kernel = gs_shipped_at(i);
-    gs_kernel_format(id, sizeof id, &kernel);
-    if (fnmatch(pattern, id, 0) == 0) return true;
+    if (is_wanted(pattern, &kernel)) return true;
   }
-  return !pattern;
+  return false;
 }
 
 /* The kernels to check, and in *refused how many could not be compiled; an exit status, or -1: go on. */
@@ -193,11 +198,9 @@ static gs_board_t *make_board(const gs_pool_t *pool, const gs_command_t *command
   gs_board_t *board = shared(sizeof *board + (size_t)gs_kernel_count() * sizeof *board->outcomes);
   if (!board) return NULL;
   for (int i = 0; i < pool->count; i++) {
-    char id[GS_KERNEL_ID_MAX];
     gs_kernel_t kernel = gs_kernel_at(pool->indices[i]);
     gs_outcome_t *outcome = &board->outcomes[pool->indices[i]];
-    gs_kernel_format(id, sizeof id, &kernel);
-    outcome->wanted = !command->pattern || fnmatch(command->pattern, id, 0) == 0;
+    outcome->wanted = is_wanted(command->pattern, &kernel);
     board->wanted += outcome->wanted;
   }
   board->running = -1;

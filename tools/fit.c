@@ -184,7 +184,7 @@ int gs_fit(gs_bench_t *bench, const volatile sig_atomic_t *stopped) {
     for (int k = 0; k < gs_shipped_count() && !*stopped; k++) {
       gs_kernel_t kernel = gs_shipped_at(k);
       gs_progress_show(&progress, (i + (double)k / gs_shipped_count()) / PROBES, "fitting the cost model");
-      if (gs_kernel_split_max(&kernel, bench->gpu->device.sm) &&
+      if (gs_kernel_runs_on(&kernel, bench->gpu->device.sm) &&
           gs_kernel_supports(&kernel, &g) == GS_REASON_SERVED)
         fit_kernel(bench, k);
     }

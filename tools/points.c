@@ -259,15 +259,15 @@ bool gs_points_grid(gs_points_t *points, const gs_ns_t *sizes, const char *types
   return pair_count > 0;
 }
 
-/* A packed product that the row claims; a strided batch, whose size a row leaves open, of 8. */
-static gs_gemm_t claimed(const gs_row_t *row, int n) {
-  const gs_key_t *key = &row->key;
+#define ROW_BATCH 8 /* products of a strided batch, whose number a row leaves open */
+
+gs_gemm_t gs_points_keyed(const gs_key_t *key, int64_t n, int64_t batch) {
   gs_gemm_t g =
       gs_points_packed((gs_op_t)key->transa, (gs_op_t)key->transb, key->m, n, key->k, (gs_type_t)key->ab_type,
                        (gs_type_t)key->d_type, (gs_epilogue_t)key->epilogue);
-  g.compute = key->compute;
+  g.compute = key->compute, g.batch_kind = key->batch_kind;
   if (key->batch_kind != GS_BATCH_STRIDED) return g;
-  g.batch_kind = GS_BATCH_STRIDED, g.batch = 8;
+  g.batch = batch;
   if (g.entry == GS_ENTRY_GEMM_EX) g.entry = GS_ENTRY_GEMM_STRIDED_BATCHED_EX;
   g.stride_a = g.m * g.k, g.stride_b = g.k * g.n, g.stride_c = g.stride_d = g.m * g.n;
   return g;
@@ -278,7 +278,7 @@ bool gs_points_rows(gs_points_t *points, const gs_table_t *table) {
     const gs_row_t *row = gs_table_row(table, i);
     const int ns[] = {row->n_lo, row->n_lo + (row->n_hi - row->n_lo) / 2, row->n_hi};
     for (int j = 0; j < 3; j++) {
-      gs_gemm_t g = claimed(row, ns[j]);
+      gs_gemm_t g = gs_points_keyed(&row->key, ns[j], ROW_BATCH);
       if (!gs_points_add(points, &g)) return false;
     }
   }

@@ -33,10 +33,12 @@ bool gs_points_models(gs_points_t *points, const char *path, const gs_ns_t *ns, 
 bool gs_points_grid(gs_points_t *points, const gs_ns_t *sizes, const char *types);
 /* What a table's rows claim: each at both ends of its interval of n and in the middle. */
 bool gs_points_rows(gs_points_t *points, const gs_table_t *table);
-/* Adds a product, unless it is there; false without memory (said). */
 /* A product without gaps, as frameworks call them. */
 gs_gemm_t gs_points_packed(gs_op_t transa, gs_op_t transb, int64_t m, int64_t n, int64_t k, gs_type_t ab,
                            gs_type_t d, gs_epilogue_t epilogue);
+/* The same of a row's key; batch counts where the key's is strided. */
+gs_gemm_t gs_points_keyed(const gs_key_t *key, int64_t n, int64_t batch);
+/* Adds a product, unless it is there; false without memory (said). */
 bool gs_points_add(gs_points_t *points, const gs_gemm_t *g);
 bool gs_points_has(const gs_points_t *points, const gs_gemm_t *g);
 /* Puts the products of a key side by side, by rising n; keys stay in the order in which they came. */

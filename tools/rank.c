@@ -50,7 +50,7 @@ static double ceil_div(double a, double b) {
   return ceil(a / b);
 }
 
-static double tile_clocks(const gs_kernel_t *k, double together) {
+static double mma_tile_clocks(const gs_kernel_t *k, double together) {
   double side = sqrt(k->warps), bytes = gs_type_bytes[k->ab_type];
   double arithmetic = (double)k->bm * k->bn * k->bk / FMA_PER_CLOCK;
   double tile_loads = (double)(k->bm + k->bn) * k->bk * bytes / L2_BYTES_PER_CLOCK;
@@ -72,17 +72,26 @@ static double wgmma_tile_clocks(const gs_kernel_t *k, double together) {
   return fmax(together * arithmetic, WGMMA_LOAD_CLOCKS / (k->stages - 2));
 }
 
-static double mma_us(const gs_gpu_t *gpu, const gs_kernel_t *k, const gs_gemm_t *g, int split_k,
-                     int fitting) {
-  bool warpgroups = k->family == GS_FAMILY_WGMMA;
+/* tile_clocks: of one k-tile, where so many blocks run together. */
+static double tiled_us(const gs_gpu_t *gpu, const gs_kernel_t *k, const gs_gemm_t *g, int split_k,
+                       int fitting, double tile_clocks(const gs_kernel_t *, double), double block_clocks) {
   double clocks_per_us = gpu->clock_khz * 1e-3;
   double tiles = ceil_div((double)g->m, k->bm) * ceil_div((double)g->n, k->bn) * g->batch;
   double k_tiles = ceil_div(ceil_div((double)g->k, k->bk), split_k);
   double blocks = ceil_div(tiles * split_k, gpu->device.sms); /* of one multiprocessor */
   double waves = ceil_div(blocks, fitting), together = fmin(blocks, fitting);
-  double of_tile = warpgroups ? wgmma_tile_clocks(k, together) : tile_clocks(k, together);
-  double of_block = warpgroups ? WGMMA_BLOCK_CLOCKS : BLOCK_CLOCKS;
-  return LAUNCH_US + partial_us(gpu, k, g, split_k) + waves * (k_tiles * of_tile + of_block) / clocks_per_us;
+  return LAUNCH_US + partial_us(gpu, k, g, split_k) +
+         waves * (k_tiles * tile_clocks(k, together) + block_clocks) / clocks_per_us;
+}
+
+static double mma_us(const gs_gpu_t *gpu, const gs_kernel_t *k, const gs_gemm_t *g, int split_k,
+                     int fitting) {
+  return tiled_us(gpu, k, g, split_k, fitting, mma_tile_clocks, BLOCK_CLOCKS);
+}
+
+static double wgmma_us(const gs_gpu_t *gpu, const gs_kernel_t *k, const gs_gemm_t *g, int split_k,
+                       int fitting) {
+  return tiled_us(gpu, k, g, split_k, fitting, wgmma_tile_clocks, WGMMA_BLOCK_CLOCKS);
 }
 
 static double direct_us(const gs_gpu_t *gpu, const gs_kernel_t *k, const gs_gemm_t *g, int split_k,
@@ -112,7 +121,7 @@ static double memory_us(const gs_gpu_t *gpu, const gs_gemm_t *g) {
 
 typedef double gs_model_t(const gs_gpu_t *, const gs_kernel_t *, const gs_gemm_t *, int split_k, int fitting);
 static gs_model_t *const models[] = {
-    [GS_FAMILY_MMA] = mma_us, [GS_FAMILY_DIRECT] = direct_us, [GS_FAMILY_WGMMA] = mma_us};
+    [GS_FAMILY_MMA] = mma_us, [GS_FAMILY_DIRECT] = direct_us, [GS_FAMILY_WGMMA] = wgmma_us};
 _Static_assert(sizeof models / sizeof *models == GS_FAMILY_COUNT, "a family without a model");
 
 static void insert(gs_candidate_t *best, int *count, int limit, gs_candidate_t candidate) {

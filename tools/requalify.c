@@ -44,18 +44,8 @@ gs_duty_t *gs_duties(const gs_table_t *table, const gs_calls_t *calls) {
 
 /* The row's product at one n, packed, as frameworks call it. */
 static gs_gemm_t product_of(const gs_duty_t *duty, int64_t n) {
-  const gs_key_t *key = &duty->row->key;
-  bool batched = key->batch_kind == GS_BATCH_STRIDED;
-  gs_gemm_t g =
-      gs_points_packed((gs_op_t)key->transa, (gs_op_t)key->transb, key->m, n, key->k, (gs_type_t)key->ab_type,
-                       (gs_type_t)key->d_type, (gs_epilogue_t)key->epilogue);
-  g.compute = key->compute, g.batch_kind = key->batch_kind;
-  if (batched) {
-    g.entry = GS_ENTRY_GEMM_STRIDED_BATCHED_EX;
-    g.batch = duty->batch;
-    g.stride_a = g.m * g.k, g.stride_b = g.k * g.n;
-    g.stride_c = g.stride_d = g.m * g.n;
-  }
+  gs_gemm_t g = gs_points_keyed(&duty->row->key, n, duty->batch);
+  if (g.batch_kind == GS_BATCH_STRIDED) g.entry = GS_ENTRY_GEMM_STRIDED_BATCHED_EX; /* an epilogue or not */
   return g;
 }
 
