@@ -157,15 +157,27 @@ static int fitting_of(const gs_gpu_t *gpu, int index, const gs_gemm_t *g) {
   return handle ? gs_gpu_needs(gpu, handle, &launch).blocks_per_sm : 0;
 }
 
-int gs_rank(const gs_gpu_t *gpu, const gs_pool_t *pool, const gs_rank_for_t *to, gs_candidate_t *best,
-            int limit) {
+/* family: GS_FAMILY_COUNT for all of them. */
+static int rank(const gs_gpu_t *gpu, const gs_pool_t *pool, int family, const gs_rank_for_t *to,
+                gs_candidate_t *best, int limit) {
   int count = 0;
   for (int i = 0; i < pool->count; i++) {
     gs_kernel_t k = gs_kernel_at(pool->indices[i]);
+    if (family != GS_FAMILY_COUNT && k.family != family) continue;
     int fitting = fitting_of(gpu, pool->indices[i], to->gemm);
     if (fitting >= 1) count = rank_splits(gpu, &k, pool->indices[i], to, fitting, best, count, limit);
   }
   return count;
+}
+
+int gs_rank(const gs_gpu_t *gpu, const gs_pool_t *pool, const gs_rank_for_t *to, gs_candidate_t *best,
+            int limit) {
+  return rank(gpu, pool, GS_FAMILY_COUNT, to, best, limit);
+}
+
+int gs_rank_family(const gs_gpu_t *gpu, const gs_pool_t *pool, gs_family_t family, const gs_rank_for_t *to,
+                   gs_candidate_t *best, int limit) {
+  return rank(gpu, pool, (int)family, to, best, limit);
 }
 
 int gs_rank_splits(const gs_gpu_t *gpu, int index, const gs_rank_for_t *to, gs_candidate_t *best, int limit) {

@@ -20,6 +20,9 @@ typedef struct {
 /* Writes the limit best candidates of the pool, best first; returns how many there are. */
 int gs_rank(const gs_gpu_t *gpu, const gs_pool_t *pool, const gs_rank_for_t *to, gs_candidate_t *best,
             int limit);
+/* The same of one family alone. */
+int gs_rank_family(const gs_gpu_t *gpu, const gs_pool_t *pool, gs_family_t family, const gs_rank_for_t *to,
+                   gs_candidate_t *best, int limit);
 /* The same for one kernel: its best splits. */
 int gs_rank_splits(const gs_gpu_t *gpu, int index, const gs_rank_for_t *to, gs_candidate_t *best, int limit);
 /* What a kernel that is not compiled would take, at its best split; INFINITY where no block fits the GPU. */

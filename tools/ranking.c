@@ -97,13 +97,17 @@ static bool screen_rasters(gs_field_t *field, gs_bench_t *bench, const volatile 
   return fine;
 }
 
-/* Enters the fastest of those that were screened. */
-static void enter_finalists(gs_race_t *race, gs_field_t *field) {
+static bool same(const gs_contender_t *x, const gs_contender_t *y) {
+  return x->index == y->index && x->split_k == y->split_k && x->raster == y->raster;
+}
+
+/* Enters the fastest of those that were screened, but for the choice, which is there. */
+static void enter_finalists(gs_race_t *race, gs_field_t *field, const gs_contender_t *chosen) {
   for (int n = 0; n < FINALISTS && n < field->count; n++) {
     int best = n;
     for (int i = n; i < field->count; i++)
       if (field->us[i] < field->us[best]) best = i;
-    gs_race_enter(race, field->items[best]);
+    if (!same(&field->items[best], chosen)) gs_race_enter(race, field->items[best]);
     field->items[best] = field->items[n], field->us[best] = field->us[n];
   }
 }
@@ -120,7 +124,7 @@ static bool search(gs_race_t *race, const gs_tune_options_t *options, const vola
               screen_rasters(&field, race->bench, stopped);
   found->searched = field.count;
   if (fine) {
-    enter_finalists(race, &field);
+    enter_finalists(race, &field, found->chosen);
     race->kernels.at[race->kernels.count++] = found->chosen;
     int count = gs_race_runners(race, runners);
     for (int i = 0; i < count; i++) gs_entrant_forget(&runners[i]->entrant);

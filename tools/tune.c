@@ -16,6 +16,7 @@ const char *const gs_tune_verdict_names[] = {"win", "tie", "loss", "WRONG", "non
 static const int rasters[] = {2, 4, 8};
 #define RASTERS (int)(sizeof rasters / sizeof *rasters)
 
+#define OF_FAMILY  3 /* candidates of each family, at least */
 #define BEYOND     8 /* algorithms that the heuristic did not offer, measured */
 #define ALGOS_KEPT 3 /* after the second heat; as many of those offered join */
 #define ALL        GS_RACE_CONTENDERS_MAX
@@ -69,6 +70,16 @@ static void add_each(const gs_gpu_t *gpu, const gs_pool_t *each, const gs_rank_f
     }
 }
 
+/* How the families stand to each other is what the model knows least: each has its first few measured. */
+static void add_families(const gs_gpu_t *gpu, const gs_pool_t *pool, const gs_rank_for_t *to,
+                         gs_candidate_t *best, int *count) {
+  for (int family = 0; family < GS_FAMILY_COUNT; family++) {
+    gs_candidate_t own[OF_FAMILY];
+    int found = gs_rank_family(gpu, pool, (gs_family_t)family, to, own, OF_FAMILY);
+    for (int i = 0; i < found; i++) add(best, count, &own[i]);
+  }
+}
+
 /* The model's candidates. Where not even the first is predicted to come near the library, that one alone, so that the
  * loss is a measured one. */
 static void enter_kernels(gs_race_t *race, const gs_tune_options_t *options) {
@@ -77,8 +88,9 @@ static void enter_kernels(gs_race_t *race, const gs_tune_options_t *options) {
   const gs_rank_for_t to = {&bench->gemm, options->split_max, GS_BENCH_WORKSPACE};
   double library_us = gs_contender_us(gs_race_fastest(&race->theirs));
   int count = gs_rank(bench->gpu, options->pool, &to, best, options->candidates);
+  if (count) add_families(bench->gpu, options->pool, &to, best, &count);
   for (int i = 1; i < count && library_us > REACH_US && !options->out_of_reach; i++)
-    if (best[i].us > REACH * library_us) count = i;
+    if (best[i].us > REACH * library_us) best[i--] = best[--count];
   if (options->each) add_each(bench->gpu, options->each, &to, best, &count);
   for (int i = 0; i < count; i++)
     gs_race_enter(race, kernel_contender(best[i].index, best[i].split_k, 1, best[i].us));
@@ -108,6 +120,31 @@ static void enter_offered(gs_race_t *race) {
     if (!gs_algos_offered(&race->bench->lt, one->index, &offered)) continue;
     gs_race_enter(race, algo_contender(&offered.algo, offered.split_k));
     entered++;
+  }
+}
+
+static bool was_measured(const gs_race_t *race, const gs_contender_t *one) {
+  for (int i = 0; i < race->count; i++)
+    if (race->all[i].kind == GS_BY_KERNEL && race->all[i].index == one->index &&
+        race->all[i].split_k == one->split_k)
+      return true;
+  return false;
+}
+
+/* One part of k more and one less, for the kernel that leads. */
+static void enter_splits(gs_race_t *race, const gs_tune_options_t *options) {
+  if (!race->kernels.count) return;
+  gs_contender_t lead = *race->kernels.at[0];
+  gs_kernel_t kernel = gs_kernel_at(lead.index);
+  const gs_gemm_t *g = &race->bench->gemm;
+  int sm = race->bench->gpu->device.sm, most = gs_kernel_split_max(&kernel, sm);
+  if (options->split_max < most) most = options->split_max;
+  for (int split = lead.split_k - 1; split <= lead.split_k + 1; split += 2) {
+    gs_contender_t one = kernel_contender(lead.index, split, 1, lead.predicted_us);
+    bool possible = split >= 1 && split <= most && (int64_t)(split - 1) * kernel.bk < g->k;
+    if (possible && gs_kernel_workspace(&kernel, g, split, sm) <= GS_BENCH_WORKSPACE &&
+        !was_measured(race, &one))
+      gs_race_enter(race, one);
   }
 }
 
@@ -323,6 +360,7 @@ int gs_tune_select(gs_race_t *race, const gs_tune_options_t *options) {
   gs_race_heat(race, (gs_heat_t){2, (candidates + 1) / 2, ALGOS_KEPT, NEAR});
   if (options->row) return candidates;
   enter_offered(race);
+  enter_splits(race, options);
   gs_race_heat(race, (gs_heat_t){3, 2, 2, NEARER});
   enter_rasters(race);
   if (race->kernels.count > 1) gs_race_heat(race, (gs_heat_t){3, 1, 2, NEAREST});
