@@ -40,11 +40,12 @@ typedef struct {
 /* Of device ordinal (as the driver counts them); GS_DRIVER when it cannot be asked. */
 gs_status_t gs_device_describe(int ordinal, gs_device_t *device);
 
-/* What cuLaunchKernelEx wants of a launch in clusters; attribute must live as long as config. */
+/* What cuLaunchKernelEx wants of a launch in clusters, of one block where the launch says nothing of them; attribute must
+ * live as long as config. */
 static inline void gs_launch_config(const gs_launch_t *launch, CUstream stream, CUlaunchConfig *config,
                                     CUlaunchAttribute *attribute) {
   *attribute = (CUlaunchAttribute){.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION,
-                                   .value.clusterDim = {1, launch->cluster, 1}};
+                                   .value.clusterDim = {1, launch->cluster ? launch->cluster : 1, 1}};
   *config = (CUlaunchConfig){.gridDimX = launch->grid[0],
                              .gridDimY = launch->grid[1],
                              .gridDimZ = launch->grid[2],

@@ -115,9 +115,18 @@ static bool read_scalars(const gs_call_t *call, gs_params_t *p) {
   return p->alpha != 0;
 }
 
-static CUresult launch(CUkernel kernel, const gs_launch_t *to, CUstream stream, gs_params_t *p) {
+/* Where an executable graph is updated (cuGraphExecUpdate), a node whose launch said nothing of clusters keeps those of
+ * the kernel that it replaces, cuBLAS's say, and then does not run, or not as it should: seen of driver 580 on an H200.
+ * So a captured launch says that its clusters are of one block. */
+static bool must_name_clusters(int sm, CUstream stream) {
+  CUstreamCaptureStatus status;
+  return sm >= 90 && gs_driver.cuStreamIsCapturing(stream, &status) == CUDA_SUCCESS &&
+         status != CU_STREAM_CAPTURE_STATUS_NONE;
+}
+
+static CUresult launch(CUkernel kernel, const gs_launch_t *to, int sm, CUstream stream, gs_params_t *p) {
   void *arguments[] = {p};
-  if (to->cluster <= 1)
+  if (to->cluster <= 1 && !must_name_clusters(sm, stream))
     return gs_driver.cuLaunchKernel((CUfunction)kernel, to->grid[0], to->grid[1], to->grid[2], to->block, 1,
                                     1, to->smem, stream, arguments, NULL);
   CUlaunchConfig config;
@@ -146,7 +155,7 @@ static gs_reason_t launch_kernel(const gs_call_t *call, const gs_row_t *row, gs_
   }
   gs_kernel_params(g, row->split_k, row->raster, p);
   gs_launch_t to = gs_kernel_launch(&row->kernel, g, row->split_k, state->sm);
-  CUresult result = launch(kernel, &to, call->stream, p);
+  CUresult result = launch(kernel, &to, state->sm, call->stream, p);
   if (result == CUDA_SUCCESS) return GS_REASON_SERVED;
   /* A broken capture is the program's affair, and cuBLAS will meet it too: no fault of the row. */
   if (result >= CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED && result <= CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD)

@@ -1,5 +1,6 @@
 /* graphs MODE [N]: what programs do with CUDA graphs, each result checked. Prints "wrong: N" and
  *   update      an executable graph takes over what a later capture holds; "kept: 1", "freed: 1"
+ *   mixed N     one executable graph updated N times by turns: a product that may be served, one that has no row
  *   again N     N captures, replays and destructions; "grown: 0" pieces of memory, graphs and user objects
  *   together N  graphs of one stream replayed N times at once from several threads
  *   many N      N sizes captured while nearly all memory is taken, as vLLM starts; "taken: BYTES" since then */
@@ -65,6 +66,21 @@ static int update(void) {
   printf("kept: %d\nfreed: %d\n", workspace_of_last_launch() != held, workspace_of_last_launch() == first);
   wrong += wrong_replay(exec, stream, &b);
   MUST(cuGraphDestroy(third));
+  MUST(cuGraphExecDestroy(exec));
+  return wrong;
+}
+
+static int mixed(int times) {
+  simple_t s[2] = {simple_open(77), simple_open(8)};
+  CUgraphExec exec = capture_exec(&s[0]);
+  int wrong = wrong_replay(exec, stream, &s[0]);
+  for (int i = 1; i <= times; i++) {
+    CUgraphExecUpdateResultInfo info;
+    CUgraph next = capture(&s[i % 2]);
+    MUST(cuGraphExecUpdate(exec, next, &info));
+    MUST(cuGraphDestroy(next));
+    wrong += wrong_replay(exec, stream, &s[i % 2]);
+  }
   MUST(cuGraphExecDestroy(exec));
   return wrong;
 }
@@ -154,6 +170,7 @@ int main(int argc, char **argv) {
   simple_t starts_the_driver = simple_open(1);
   MUST(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
   int wrong = !strcmp(argv[1], "update")  ? update()
+              : !strcmp(argv[1], "mixed") ? mixed(times)
               : !strcmp(argv[1], "again") ? again(times)
               : !strcmp(argv[1], "many")  ? many(times)
                                           : together(times);

@@ -9,13 +9,14 @@
   "T\tN\t128\t128\tf16\tf16\t32f\tdefault\tsingle\t1\t64\tmma_f16_f16_tn_64x64x64_s4_"                       \
   "w4\t" split "\t1\t8\t10\t0\t0\n"
 
-static char folder[128], table[256], split[256];
+static char folder[128], table[256], split[256], cluster[256];
 
 static void setup(void) {
   folder_make(folder);
   file_write(folder, "sim.table", TABLE_HEADER(SIM_GPU_NAME, "13.1.0") ROW("1"), table);
   file_write(folder, "split.table", TABLE_HEADER(SIM_GPU_NAME, "13.1.0") ROW("9"),
              split); /* more parts than a cluster has: by a workspace */
+  file_write(folder, "cluster.table", TABLE_HEADER(SIM_GPU_NAME, "13.1.0") ROW("8"), cluster);
 }
 
 static void teardown(void) {
@@ -29,6 +30,16 @@ Test(graphs, S2_update_of_an_executable_graph) {
   cr_expect_eq(run_number(&r, "kept"), 1, "what the update took over is still in use");
   cr_expect_eq(run_number(&r, "freed"), 1, "what it replaced is not");
   run_fared(&r, 3, 3);
+}
+
+/* cuBLAS's kernels are launched in clusters, and the driver lets a node that says nothing of them keep its forerunner's. */
+Test(graphs, S2_an_update_from_cublas_to_us_and_back) {
+  const char *const tables[] = {table, split, cluster};
+  for (int i = 0; i < 3; i++) {
+    run_t r = RUN(WITH(.table = tables[i]), "graphs", "mixed", "50");
+    cr_expect_eq(run_number(&r, "wrong"), 0, "table %d: %s", i, r.out);
+    run_fared(&r, 51, 25);
+  }
 }
 
 Test(graphs, S2_captured_again_thousands_of_times) {

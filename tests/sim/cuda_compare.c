@@ -68,5 +68,5 @@ CUresult driver_compare(gs_type_t type, const sim_launch_t *launch, const gs_com
                          : type == GS_TYPE_BF16 ? CUDA_R_16BF
                                                 : CUDA_R_32F,
                  .batch = launch->grid[2]};
-  return sim_nocompute() ? CUDA_SUCCESS : sim_enqueue(launch->stream, compute, &work, sizeof work);
+  return sim_nocompute() ? CUDA_SUCCESS : sim_enqueue(launch->stream, 0, compute, &work, sizeof work);
 }

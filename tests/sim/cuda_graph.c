@@ -52,7 +52,7 @@ static CUresult keep(CUgraph graph, CUuserObject object, unsigned count) {
   return CUDA_SUCCESS;
 }
 
-CUresult driver_graph_add(CUgraph graph, sim_work_t *work, const void *argument, size_t bytes) {
+CUresult driver_graph_add(CUgraph graph, int cluster, sim_work_t *work, const void *argument, size_t bytes) {
   if (graph->count == graph->room) {
     size_t room = graph->room ? 2 * graph->room : 8;
     node_t *nodes = realloc(graph->nodes, room * sizeof *nodes);
@@ -63,7 +63,7 @@ CUresult driver_graph_add(CUgraph graph, sim_work_t *work, const void *argument,
   void *copy = malloc(bytes);
   if (!copy) return CUDA_ERROR_OUT_OF_MEMORY;
   memcpy(copy, argument, bytes);
-  graph->nodes[graph->count++] = (node_t){.work = work, .argument = copy, .bytes = bytes};
+  graph->nodes[graph->count++] = (node_t){.cluster = cluster, .work = work, .argument = copy, .bytes = bytes};
   return CUDA_SUCCESS;
 }
 
@@ -134,8 +134,11 @@ SIM_EXPORT CUresult cuGraphDestroy(CUgraph graph) {
 }
 
 static CUresult copy(CUgraph to, const struct CUgraph_st *from) {
-  for (size_t i = 0; i < from->count; i++)
-    DRIVER_TRY(driver_graph_add(to, from->nodes[i].work, from->nodes[i].argument, from->nodes[i].bytes));
+  for (size_t i = 0; i < from->count; i++) {
+    const node_t *node = &from->nodes[i];
+    DRIVER_TRY(driver_graph_add(to, node->cluster, node->work, node->argument, node->bytes));
+    to->nodes[to->count - 1].lost = node->lost;
+  }
   for (const kept_t *kept = from->kept; kept; kept = kept->next) {
     DRIVER_TRY(keep(to, kept->object, kept->count));
     atomic_fetch_add(&kept->object->references, kept->count);
@@ -175,6 +178,20 @@ SIM_EXPORT CUresult cuGraphAddChildGraphNode(CUgraphNode *node, CUgraph graph,
   return graph && child ? copy(graph, child) : CUDA_ERROR_INVALID_VALUE;
 }
 
+static bool same_kind(const node_t *x, const node_t *y) {
+  return x->cluster == SIM_NOT_A_KERNEL || y->cluster == SIM_NOT_A_KERNEL ? x->work == y->work : true;
+}
+
+/* As seen of driver 580: where the new kernel's launch said nothing of clusters, those of the old one stay. */
+static void inherit_clusters(CUgraph to, const node_t *before) {
+  for (size_t i = 0; i < to->count; i++) {
+    node_t *node = &to->nodes[i];
+    if (node->cluster != 0) continue;
+    node->cluster = before[i].cluster;
+    node->lost = node->cluster > 1;
+  }
+}
+
 /* Nodes and user objects of the executable graph give way to copies of the new graph's; those of the same kind,
  * in the same order, that is: else nothing changes. */
 SIM_EXPORT CUresult cuGraphExecUpdate(CUgraphExec exec, CUgraph graph, CUgraphExecUpdateResultInfo *info) {
@@ -182,14 +199,14 @@ SIM_EXPORT CUresult cuGraphExecUpdate(CUgraphExec exec, CUgraph graph, CUgraphEx
   CUgraph target = (CUgraph)exec;
   if (!target || !graph) return CUDA_ERROR_INVALID_VALUE;
   bool same = target->count == graph->count;
-  for (size_t i = 0; same && i < graph->count; i++) same = target->nodes[i].work == graph->nodes[i].work;
+  for (size_t i = 0; same && i < graph->count; i++) same = same_kind(&target->nodes[i], &graph->nodes[i]);
   if (info) info->result = same ? CU_GRAPH_EXEC_UPDATE_SUCCESS : CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED;
   if (!same) return CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
-  kept_t *before = target->kept;
-  target->kept = NULL;
-  empty(target);
+  struct CUgraph_st before = *target;
+  *target = (struct CUgraph_st){0};
   CUresult result = copy(target, graph);
-  let_go(before);
+  if (result == CUDA_SUCCESS) inherit_clusters(target, before.nodes);
+  empty(&before);
   return result;
 }
 
@@ -204,7 +221,9 @@ SIM_EXPORT CUresult cuGraphLaunch(CUgraphExec exec, CUstream stream) {
   SIM_ENTER(exec, stream);
   const struct CUgraph_st *graph = (CUgraph)exec;
   if (!graph) return CUDA_ERROR_INVALID_VALUE;
-  for (size_t i = 0; i < graph->count; i++)
-    DRIVER_TRY(sim_enqueue(stream, graph->nodes[i].work, graph->nodes[i].argument, graph->nodes[i].bytes));
+  for (size_t i = 0; i < graph->count; i++) {
+    const node_t *node = &graph->nodes[i];
+    if (!node->lost) DRIVER_TRY(sim_enqueue(stream, node->cluster, node->work, node->argument, node->bytes));
+  }
   return CUDA_SUCCESS;
 }

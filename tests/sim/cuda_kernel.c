@@ -230,7 +230,8 @@ static CUresult check_launch(const struct CUkern_st *kernel, const sim_launch_t 
   gs_launch_t want = gs_kernel_launch(&kernel->kernel, &gemm, p->split_k, SIM_SM);
   if (memcmp(want.grid, launch->grid, sizeof want.grid) || want.smem != launch->smem)
     return CUDA_ERROR_INVALID_VALUE;
-  if ((want.cluster > 1 ? want.cluster : 0) != launch->cluster) return CUDA_ERROR_INVALID_CLUSTER_SIZE;
+  if (want.cluster > 1 ? launch->cluster != want.cluster : launch->cluster > 1)
+    return CUDA_ERROR_INVALID_CLUSTER_SIZE;
   if (want.block != launch->block[0] || launch->block[1] != 1 || launch->block[2] != 1)
     return CUDA_ERROR_INVALID_VALUE;
   if (p->split_k < 1 || p->raster < 1) return CUDA_ERROR_INVALID_VALUE;
@@ -259,7 +260,7 @@ static CUresult launch_kernel(struct CUkern_st *kernel, const sim_launch_t *laun
     work.workspace_bytes = gs_kernel_workspace(&k, &gemm, p->split_k, SIM_SM);
     if (work.workspace_bytes) work.counters = p->workspace;
   }
-  return product_known(&work.product) ? sim_enqueue(stream, compute, &work, sizeof work)
+  return product_known(&work.product) ? sim_enqueue(stream, (int)launch->cluster, compute, &work, sizeof work)
                                       : CUDA_ERROR_INVALID_VALUE;
 }
 

@@ -179,13 +179,13 @@ static void run_copy(const void *argument) {
 SIM_EXPORT CUresult cuMemcpyDtoHAsync(void *to, CUdeviceptr from, size_t bytes, CUstream stream) {
   SIM_ENTER(to, from, bytes, stream);
   copy_t c = {.to = to, .from = (const void *)from, .bytes = bytes};
-  return sim_enqueue(stream, run_copy, &c, sizeof c);
+  return sim_enqueue(stream, SIM_NOT_A_KERNEL, run_copy, &c, sizeof c);
 }
 
 SIM_EXPORT CUresult cuMemcpyDtoDAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream) {
   SIM_ENTER(to, from, bytes, stream);
   copy_t c = {.to = (void *)to, .from = (const void *)from, .bytes = bytes};
-  return sim_enqueue(stream, run_copy, &c, sizeof c);
+  return sim_enqueue(stream, SIM_NOT_A_KERNEL, run_copy, &c, sizeof c);
 }
 
 typedef struct {
@@ -202,5 +202,5 @@ static void fill(const void *argument) {
 SIM_EXPORT CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char value, size_t count, CUstream stream) {
   SIM_ENTER(to, value, count, stream);
   fill_t f = {.to = (void *)to, .value = value, .count = count};
-  return sim_enqueue(stream, fill, &f, sizeof f);
+  return sim_enqueue(stream, SIM_NOT_A_KERNEL, fill, &f, sizeof f);
 }

@@ -52,13 +52,14 @@ static CUresult check_legacy(CUstream stream) {
                                                            : CUDA_SUCCESS;
 }
 
-SIM_EXPORT CUresult sim_enqueue(CUstream handle, sim_work_t *work, const void *argument, size_t bytes) {
+SIM_EXPORT CUresult sim_enqueue(CUstream handle, int cluster, sim_work_t *work, const void *argument,
+                                size_t bytes) {
   CUstream stream;
   DRIVER_TRY(driver_stream(handle, &stream));
   DRIVER_TRY(check_legacy(stream));
   capture_t *capture = atomic_load(&stream->capture);
   if (capture && atomic_load(&capture->invalid)) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
-  if (capture) return driver_graph_add(capture->graph, work, argument, bytes);
+  if (capture) return driver_graph_add(capture->graph, cluster, work, argument, bytes);
   pthread_mutex_lock(&stream->order);
   work(argument);
   pthread_mutex_unlock(&stream->order);

@@ -18,6 +18,8 @@
 #define SIM_SM          90
 
 typedef struct {
+  int cluster; /* as of sim_enqueue_t */
+  bool lost;   /* an update left it clusters that its grid does not divide by: it does not run, and nobody says so */
   sim_work_t *work;
   void *argument;
   size_t bytes;
@@ -80,7 +82,7 @@ CUresult driver_stream(CUstream handle, CUstream *stream);
 /* Calls that CUDA forbids while a capture is under way break that capture and fail. */
 CUresult driver_unsafe(void);
 
-CUresult driver_graph_add(CUgraph graph, sim_work_t *work, const void *argument, size_t bytes);
+CUresult driver_graph_add(CUgraph graph, int cluster, sim_work_t *work, const void *argument, size_t bytes);
 CUgraph driver_graph_new(void);
 void driver_graph_free(CUgraph graph);
 

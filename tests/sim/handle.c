@@ -75,7 +75,7 @@ cublasStatus_t sim_product(CUstream stream, const product_t *product, const char
   sim_flaw_t flaw = sim_flaw(name);
   sim_wait(sim_now_us() + flaw.host_us);
   job_t job = {.product = *product, .flaw = flaw, .workspace = workspace, .bytes = bytes};
-  CUresult result = driver.enqueue(stream, compute, &job, sizeof job);
+  CUresult result = driver.enqueue(stream, SIM_CUBLAS_BLOCKS, compute, &job, sizeof job);
   return result == CUDA_SUCCESS ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_EXECUTION_FAILED;
 }
 
