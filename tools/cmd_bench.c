@@ -38,7 +38,9 @@ static const char help[] =
     "  --shape SHAPE       TNxMxNxK:f16_f16[:bias], in cuBLAS's terms; N may be a list: TNx4096x1,8,64x4096\n"
     "  --rows TABLE        what a table's rows claim; the table serves, and every row must: exit status 1 "
     "where one\n"
-    "                      did not serve or lost\n"
+    "                      did not serve or lost to what it claims to beat (a kernel: all that cuBLASLt offers; "
+    "one\n"
+    "                      of cuBLAS's own algorithms: what the program calls)\n"
     "  --sample N          N of them, at random; --seed S (1) chooses which, and the order\n"
     "  --table FILE        the table that serves (the user's, else the built-in one)\n"
     "  -o, --output FILE   the CSV (bench.csv)\n"
@@ -390,19 +392,28 @@ static int measure(int argc, char **argv, const command_t *command) {
 
 /* ---- afterwards ---- */
 
+/* What the row that served claims to beat: a kernel all that cuBLASLt offers, one of cuBLAS's own algorithms what the
+ * program calls. */
+static gs_rival_t rival_of(const gs_bench_row_t *row, const gs_gemm_t *g, int layout) {
+  if (strncmp(row->door[layout].kernel, "lt_", 3)) return GS_RIVAL_AUTO;
+  bool by_lt = g->entry == GS_ENTRY_LT_MATMUL || g->epilogue != GS_EPILOGUE_DEFAULT;
+  return by_lt ? GS_RIVAL_LT : GS_RIVAL_GEMM_EX;
+}
+
 /* Every row of the table must have served, and none lost. */
 static int judge_rows(const command_t *command, const gs_bench_set_t *set) {
   const gs_points_t *points = &command->bench.points;
   enum { UNSERVED, LOST, TIED, WON, UNREAD, FATES };
-  int count[FATES] = {0}, seen = 0;
+  int count[FATES] = {0}, seen = 0, by_noise = 0;
   for (int i = 0; i < points->count; i++) {
     const gs_bench_row_t *row = gs_bench_set_find(set, &points->items[i]);
     if (!row) continue;
     int layout = (int)gs_layout_of(&points->items[i]);
     bool served = row->door[layout].served == 1;
-    gs_interval_t ratio = row->ratio[GS_CLOCK_GPU][GS_RIVAL_AUTO][layout];
+    gs_interval_t ratio = row->ratio[GS_CLOCK_GPU][rival_of(row, &points->items[i], layout)][layout];
     bool lost = ratio.hi < 1;
     char name[256];
+    by_noise += row->ratio[GS_CLOCK_GPU][GS_RIVAL_AA][layout].hi < 1;
     seen++, count[!served                  ? UNSERVED
                   : !isfinite(ratio.value) ? UNREAD
                   : lost                   ? LOST
@@ -415,10 +426,9 @@ static int judge_rows(const command_t *command, const gs_bench_set_t *set) {
     else if (lost)
       gs_say("%s: lost, %.3f", name, ratio.value);
   }
-  gs_say("%d of %d products of the table's rows were measured: %d won, %d tied, %d lost, %d not served, %d "
-         "not on "
-         "the gpu clock",
-         seen, points->count, count[WON], count[TIED], count[LOST], count[UNSERVED], count[UNREAD]);
+  gs_say("%d of %d products of the table's rows were measured: %d won, %d tied, %d lost (cuBLAS to itself: %d), %d not "
+         "served, %d not on the gpu clock",
+         seen, points->count, count[WON], count[TIED], count[LOST], by_noise, count[UNSERVED], count[UNREAD]);
   return count[UNSERVED] + count[LOST] ? GS_EXIT_FALSE : GS_EXIT_OK;
 }
 
