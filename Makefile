@@ -33,8 +33,8 @@ include kernels/rules.mk
 FLOOR_0 := status options log file sha256
 FLOOR_1 := gemm algo histogram extras
 FLOOR_2 := table builtin device real clock choice workspace
-FLOOR_3 := dispatch probation shadow dump launch library lt graphs
-FLOOR_4 := hooks preload
+FLOOR_3 := dispatch probation shadow dump launch library lt graphs clusters
+FLOOR_4 := hooks preload graph_updates
 
 LIBGS   := $(BUILD)/libgs.a
 SHIM    := $(BUILD)/libgemmshim.so
@@ -80,11 +80,18 @@ $(LIBGS): $(GS_OBJS)
 	rm -f $@
 	$(AR) rcs $@ $^
 
-# The exports are the hooked functions of real.def, dlclose, and what the two libraries beside it ask; nothing else.
-$(BUILD)/exports.map: src/real.def Makefile
+# Updates of executable graphs, which both hook.
+$(BUILD)/src/graph_updates.o: src/graph_hooks.c
 	@mkdir -p $(@D)
-	(echo '{ global: gemmshim_lookup; gemmshim_graph; dlclose;'; echo '#include "$<"' | \
-	  $(CC) -E -P -x c -I. -D'GS_HOOKED(name)=name;' -D'GS_ASKED(name)=' - ; echo 'local: *; };') > $@
+	$(CC) $(CFLAGS) $(CPPFLAGS) $(DEPFLAGS) -DGS_UPDATES_ALONE -c -o $@ $<
+
+# The exports are the hooked functions of real.def, updates of graphs, dlclose, and what the two libraries beside it ask; nothing
+# else.
+$(BUILD)/exports.map: src/real.def src/graph_updates.def Makefile
+	@mkdir -p $(@D)
+	(echo '{ global: gemmshim_lookup; gemmshim_graph; dlclose;'; printf '#include "%s"\n' $(filter %.def,$^) | \
+	  $(CC) -E -P -x c -I. -D'GS_HOOKED(name)=name;' -D'GS_ASKED(name)=' -D'GS_GRAPH_HOOK(name,kind)=name;' - ; \
+	  echo 'local: *; };') > $@
 
 # glibc 2.34 moved libdl and libpthread into libc; naming them keeps older systems able to load this.
 OLD_LIBS := -Wl,--no-as-needed -l:libdl.so.2 -l:libpthread.so.0 -Wl,--as-needed

@@ -10,6 +10,7 @@ typedef enum {
   GS_GRAPH_CAPTURE,  /* (stream) asks for its capture's id; 0: none that holds products */
   GS_GRAPH_JOINS,    /* (stream) captures into a graph that was there */
   GS_GRAPH_ENDED,    /* (stream, capture's id, graph) 0: it came to nothing */
+  GS_GRAPH_UPDATES,  /* (graph) is about to replace what an executable one holds */
   GS_GRAPH_MADE,     /* (from, to) holds now what the other one holds, and nothing else */
   GS_GRAPH_ADDED,    /* (from, to) holds what the other one holds, too */
   GS_GRAPH_LAUNCHED, /* (executable, stream) */

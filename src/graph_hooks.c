@@ -1,4 +1,4 @@
-/* libgemmshim-graphs.so: the functions of the CUDA runtime and of the driver that make and launch graphs (graphs.def), so
+/* libgemmshim-graphs.so, and, with GS_UPDATES_ALONE, the part of it that libgemmshim.so has too: the functions of the CUDA runtime and of the driver that make and launch graphs (graphs.def), so
  * that replays are counted. Each passes its arguments on as they came, tells libgemmshim.so what came of it, and returns
  * what it was returned. `gemmshim run` preloads it; nothing else needs it, and it needs no CUDA. */
 #define _GNU_SOURCE
@@ -13,7 +13,9 @@
 #include "graph_events.h"
 
 #pragma weak gemmshim_graph /* NULL where libgemmshim.so is not preloaded */
+#ifndef GS_UPDATES_ALONE
 const char gemmshim_graphs_hooked = 1;
+#endif
 
 /* Six words hold the arguments of each of these functions in every major (cudaGraphInstantiate has five in CUDA 11 and
  * three since): a register that a callee knows nothing of does no harm. Statuses are ints, 0 success. */
@@ -41,6 +43,7 @@ static void tell(gs_graph_event_t event, word_t a, word_t b, word_t c) {
 
 /* ---- kinds ---- */
 
+#ifndef GS_UPDATES_ALONE
 static word_t written_to(word_t place) {
   return place ? *(const word_t *)place : 0;
 }
@@ -70,12 +73,16 @@ static int makes(const gs_call_t *call) {
   return status;
 }
 
+#endif
+
 static int updates(const gs_call_t *call) {
+  tell(GS_GRAPH_UPDATES, call->a[1], 0, 0);
   int status = pass(call);
   if (!status) tell(GS_GRAPH_MADE, call->a[1], call->a[0], 0);
   return status;
 }
 
+#ifndef GS_UPDATES_ALONE
 static int adds(const gs_call_t *call) {
   int status = pass(call);
   if (!status) tell(GS_GRAPH_ADDED, call->a[4], call->a[1], 0);
@@ -98,6 +105,7 @@ static int destroys(const gs_call_t *call) {
 ON_STREAM(joins, 0)
 ON_STREAM(ends, 0)
 ON_STREAM(launches, 1)
+#endif
 
 /* ---- whom is a call for? ---- */
 
@@ -207,7 +215,11 @@ static int run(const char *name, gs_kind_t *kind, const void *caller, gs_call_t 
     gs_call_t call = {.a = {a, b, c, d, e, f}};                                                              \
     return run(name, kind, __builtin_return_address(0), &call);                                              \
   }
+#ifdef GS_UPDATES_ALONE
+#include "graph_updates.def"
+#else
 #include "graphs.def"
+#endif
 
 static void in_child(void) {
   pthread_mutex_init(&lock, NULL);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "clusters.h"
 #include "device.h"
 #include "graph_events.h"
 #include "histogram.h"
@@ -253,6 +254,7 @@ static uint64_t happened(gs_graph_event_t event, uint64_t a, uint64_t b, uint64_
 
 uint64_t gemmshim_graph(gs_graph_event_t event, uint64_t a, uint64_t b, uint64_t c) {
   if (event == GS_GRAPH_UNLOADS) return atomic_load(&unloads);
+  if (event == GS_GRAPH_UPDATES) return gs_clusters_at_update((CUgraph)(uintptr_t)a), 0;
   pthread_mutex_lock(&lock);
   uint64_t answer = happened(event, a, b, c);
   pthread_mutex_unlock(&lock);

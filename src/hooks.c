@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "clusters.h"
 #include "dispatch.h"
 #include "hash.h"
 #include "lt.h"
@@ -21,6 +22,7 @@ static const gs_real_t *real_for(const void *return_address) {
   if (__builtin_expect(!via, 1)) return gs_real_of(return_address);
   const gs_real_t *real = gs_real_at(via - 1);
   via = 0;
+  gs_clusters_unseen();
   return real;
 }
 

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "clusters.h"
 #include "log.h"
 #include "workspace.h"
 
@@ -115,18 +116,17 @@ static bool read_scalars(const gs_call_t *call, gs_params_t *p) {
   return p->alpha != 0;
 }
 
-/* Where an executable graph is updated (cuGraphExecUpdate), a node whose launch said nothing of clusters keeps those of
- * the kernel that it replaces, cuBLAS's say, and then does not run, or not as it should: seen of driver 580 on an H200.
- * So a captured launch says that its clusters are of one block. */
-static bool must_name_clusters(int sm, CUstream stream) {
+/* Before sm_90 there are no clusters. */
+static bool names_clusters(int sm, CUstream stream) {
   CUstreamCaptureStatus status;
   return sm >= 90 && gs_driver.cuStreamIsCapturing(stream, &status) == CUDA_SUCCESS &&
-         status != CU_STREAM_CAPTURE_STATUS_NONE;
+         status != CU_STREAM_CAPTURE_STATUS_NONE && gs_clusters_at_launch();
 }
 
 static CUresult launch(CUkernel kernel, const gs_launch_t *to, int sm, CUstream stream, gs_params_t *p) {
   void *arguments[] = {p};
-  if (to->cluster <= 1 && !must_name_clusters(sm, stream))
+  bool named = names_clusters(sm, stream);
+  if (to->cluster <= 1 && !named)
     return gs_driver.cuLaunchKernel((CUfunction)kernel, to->grid[0], to->grid[1], to->grid[2], to->block, 1,
                                     1, to->smem, stream, arguments, NULL);
   CUlaunchConfig config;

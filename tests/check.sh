@@ -53,7 +53,7 @@ floors() {
 one_getenv() { grep -ln 'getenv *(' src/*.c | grep -v -e src/options.c -e src/choice.c; }
 
 exports() {
-  wanted=$(tr ' ;' '\n\n' < "$BUILD/exports.map" | grep -e '^cublas' -e '^gemmshim_' -e '^dlclose$' | sort)
+  wanted=$(tr ' ;' '\n\n' < "$BUILD/exports.map" | grep -e '^cu' -e '^gemmshim_' -e '^dlclose$' | sort)
   found=$(nm -D --defined-only "$SHIM" | awk '{ print $3 }' | sort)
   [ "$wanted" = "$found" ] || printf '%s\n%s\n' "$wanted" "$found" | sort | uniq -u
   [ "$(nm -D --defined-only "$HANDLES" | awk '{ print $3 }')" = dlsym ] || nm -D --defined-only "$HANDLES"

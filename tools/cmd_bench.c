@@ -38,7 +38,8 @@ static const char help[] =
     "  --shape SHAPE       TNxMxNxK:f16_f16[:bias], in cuBLAS's terms; N may be a list: TNx4096x1,8,64x4096\n"
     "  --rows TABLE        what a table's rows claim; the table serves, and every row must: exit status 1 "
     "where one\n"
-    "                      did not serve or lost to what it claims to beat (a kernel: all that cuBLASLt offers; "
+    "                      did not serve or lost to what it claims to beat (a kernel: all that cuBLASLt "
+    "offers; "
     "one\n"
     "                      of cuBLAS's own algorithms: what the program calls)\n"
     "  --sample N          N of them, at random; --seed S (1) chooses which, and the order\n"
@@ -426,7 +427,8 @@ static int judge_rows(const command_t *command, const gs_bench_set_t *set) {
     else if (lost)
       gs_say("%s: lost, %.3f", name, ratio.value);
   }
-  gs_say("%d of %d products of the table's rows were measured: %d won, %d tied, %d lost (cuBLAS to itself: %d), %d not "
+  gs_say("%d of %d products of the table's rows were measured: %d won, %d tied, %d lost (cuBLAS to itself: "
+         "%d), %d not "
          "served, %d not on the gpu clock",
          seen, points->count, count[WON], count[TIED], count[LOST], by_noise, count[UNSERVED], count[UNREAD]);
   return count[UNSERVED] + count[LOST] ? GS_EXIT_FALSE : GS_EXIT_OK;

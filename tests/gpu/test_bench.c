@@ -183,8 +183,9 @@ Test(bench, samples_are_drawn_by_seed) {
 Test(bench, rows_must_serve) {
   result_t r = sh(ON_SIM ROWS);
   STATUS(r, 0);
-  HAS(r.err, "18 of 18 products of the table's rows were measured: 0 won, 0 tied, 0 lost (cuBLAS to itself: 0), "
-             "0 not served, 18 not on the gpu clock");
+  HAS(r.err,
+      "18 of 18 products of the table's rows were measured: 0 won, 0 tied, 0 lost (cuBLAS to itself: 0), "
+      "0 not served, 18 not on the gpu clock");
   STATUS(sh("rm b.csv"), 0);
   result_t skipped = sh("GEMMSHIM_SKIP='*single*' " ON_SIM ROWS);
   STATUS(skipped, 1);
@@ -222,8 +223,9 @@ Test(bench, rows_must_not_lose) {
 Test(bench, rows_are_held_to_what_they_claim) {
 #define SPOIL                                                                                                \
   "awk -F, -v OFS=, '/^#/{print;next} !h{for(i=1;i<=NF;i++)at[$i]=i;h=1;print;next} "                        \
-  "$1 ~ /t n 384 64 /{$at[\"tn_kernel\"]=\"lt_1_t2_s3\"; "                                                       \
-  "$at[\"gpu_\" worse \"_tn\"]=0.8; $at[\"gpu_\" worse \"_tn_lo\"]=0.7; $at[\"gpu_\" worse \"_tn_hi\"]=0.9; "  \
+  "$1 ~ /t n 384 64 /{$at[\"tn_kernel\"]=\"lt_1_t2_s3\"; "                                                   \
+  "$at[\"gpu_\" worse \"_tn\"]=0.8; $at[\"gpu_\" worse \"_tn_lo\"]=0.7; $at[\"gpu_\" worse "                 \
+  "\"_tn_hi\"]=0.9; "                                                                                        \
   "$at[\"gpu_\" better \"_tn\"]=1.2; $at[\"gpu_\" better \"_tn_lo\"]=1.1; "                                  \
   "$at[\"gpu_\" better \"_tn_hi\"]=1.3} {print}' "
   STATUS(sh(ON_SIM ROWS "> /dev/null"), 0);

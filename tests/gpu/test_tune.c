@@ -104,11 +104,15 @@ Test(tune, kernels_out_of_reach_are_left_alone) {
 
 /* Whatever the model says: some of every family, and of the kernel that leads the splits next to its own. */
 Test(tune, every_family_and_the_splits_beside_the_best_are_measured) {
-  result_t r = sh("SIM_NOCOMPUTE=times " CLOCKED("cublasGemmEx:20,lt_*:20,direct_*:8,*mma_*:12")
-                  "$G tune --candidates 1 --all --json -o t.table --shape TNx256x128x4096 > t.json; "
-                  "grep -c '\"contender\":.*direct_' t.json; grep -c '\"contender\":.*mma_' t.json; "
-                  "grep -o '\"contender\":.*direct_[^ ]* split_k [0-9]*' t.json | sort -u | "
-                  "sed 's/ split_k.*//' | sort | uniq -c | sort -n | tail -1");
+  result_t r = sh("SIM_NOCOMPUTE=times " CLOCKED(
+      "cublasGemmEx:20,lt_*:20,direct_*:8,*mma_*:12") "$G tune --candidates 1 --all --json -o t.table "
+                                                      "--shape TNx256x128x4096 > t.json; "
+                                                      "grep -c '\"contender\":.*direct_' t.json; grep -c "
+                                                      "'\"contender\":.*mma_' t.json; "
+                                                      "grep -o '\"contender\":.*direct_[^ ]* split_k [0-9]*' "
+                                                      "t.json | sort -u | "
+                                                      "sed 's/ split_k.*//' | sort | uniq -c | sort -n | "
+                                                      "tail -1");
   int direct = 0, mma = 0, splits = 0;
   STATUS(r, 0);
   cr_assert_eq(sscanf(r.out, "%d %d %d", &direct, &mma, &splits), 3, "%s", r.out);

@@ -1,6 +1,8 @@
 /* graphs MODE [N]: what programs do with CUDA graphs, each result checked. Prints "wrong: N" and
  *   update      an executable graph takes over what a later capture holds; "kept: 1", "freed: 1"
- *   mixed N     one executable graph updated N times by turns: a product that may be served, one that has no row
+ *   unseen N    one executable graph updated N times by turns: a product that may be served, one that has no row; by a
+ *               function that was looked up, and
+ *   seen N      by its name, where a CUDA runtime is mapped
  *   again N     N captures, replays and destructions; "grown: 0" pieces of memory, graphs and user objects
  *   together N  graphs of one stream replayed N times at once from several threads
  *   many N      N sizes captured while nearly all memory is taken, as vLLM starts; "taken: BYTES" since then */
@@ -70,19 +72,28 @@ static int update(void) {
   return wrong;
 }
 
-static int mixed(int times) {
+static int mixed(int times, __typeof__(&cuGraphExecUpdate) update) {
   simple_t s[2] = {simple_open(77), simple_open(8)};
   CUgraphExec exec = capture_exec(&s[0]);
   int wrong = wrong_replay(exec, stream, &s[0]);
   for (int i = 1; i <= times; i++) {
     CUgraphExecUpdateResultInfo info;
     CUgraph next = capture(&s[i % 2]);
-    MUST(cuGraphExecUpdate(exec, next, &info));
+    MUST(update(exec, next, &info));
     MUST(cuGraphDestroy(next));
     wrong += wrong_replay(exec, stream, &s[i % 2]);
   }
   MUST(cuGraphExecDestroy(exec));
   return wrong;
+}
+
+static int unseen(int times) {
+  return mixed(times, (__typeof__(&cuGraphExecUpdate))look_up("cuGraphExecUpdate_v2"));
+}
+
+static int seen(int times) {
+  must(!dlopen("libcudart.so.13", RTLD_NOW), "loading a CUDA runtime");
+  return mixed(times, cuGraphExecUpdate);
 }
 
 static int again(int times) {
@@ -169,11 +180,12 @@ int main(int argc, char **argv) {
   int times = argc > 2 ? atoi(argv[2]) : 0;
   simple_t starts_the_driver = simple_open(1);
   MUST(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
-  int wrong = !strcmp(argv[1], "update")  ? update()
-              : !strcmp(argv[1], "mixed") ? mixed(times)
-              : !strcmp(argv[1], "again") ? again(times)
-              : !strcmp(argv[1], "many")  ? many(times)
-                                          : together(times);
+  int wrong = !strcmp(argv[1], "update")   ? update()
+              : !strcmp(argv[1], "unseen") ? unseen(times)
+              : !strcmp(argv[1], "seen")   ? seen(times)
+              : !strcmp(argv[1], "again")  ? again(times)
+              : !strcmp(argv[1], "many")   ? many(times)
+                                           : together(times);
   simple_close(&starts_the_driver);
   printf("wrong: %d\n", wrong);
   return wrong != 0;

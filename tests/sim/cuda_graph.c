@@ -146,6 +146,49 @@ static CUresult copy(CUgraph to, const struct CUgraph_st *from) {
   return CUDA_SUCCESS;
 }
 
+SIM_EXPORT CUresult cuGraphGetNodes(CUgraph graph, CUgraphNode *nodes, size_t *count) {
+  SIM_ENTER(graph, nodes, count);
+  if (!graph || !count) return CUDA_ERROR_INVALID_VALUE;
+  for (size_t i = 0; nodes && i < *count; i++)
+    nodes[i] = i < graph->count ? (CUgraphNode)&graph->nodes[i] : NULL;
+  if (!nodes || *count > graph->count) *count = graph->count;
+  return CUDA_SUCCESS;
+}
+
+SIM_EXPORT CUresult cuGraphNodeGetType(CUgraphNode node, CUgraphNodeType *type) {
+  SIM_ENTER(node, type);
+  if (!node || !type) return CUDA_ERROR_INVALID_VALUE;
+  bool is_kernel = ((const node_t *)node)->cluster != SIM_NOT_A_KERNEL;
+  *type = is_kernel ? CU_GRAPH_NODE_TYPE_KERNEL : CU_GRAPH_NODE_TYPE_MEMCPY;
+  return CUDA_SUCCESS;
+}
+
+SIM_EXPORT CUresult cuGraphChildGraphNodeGetGraph(CUgraphNode node, CUgraph *graph) {
+  SIM_ENTER(node, graph);
+  return CUDA_ERROR_INVALID_VALUE; /* a child's nodes are its parent's here */
+}
+
+SIM_EXPORT CUresult cuGraphKernelNodeGetAttribute(CUgraphNode node, CUlaunchAttributeID id,
+                                                  CUlaunchAttributeValue *value) {
+  SIM_ENTER(node, id, value);
+  const node_t *kernel = (const node_t *)node;
+  if (!node || !value || id != CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION || kernel->cluster == SIM_NOT_A_KERNEL)
+    return CUDA_ERROR_INVALID_VALUE;
+  unsigned blocks = (unsigned)kernel->cluster, side = blocks > 0;
+  value->clusterDim.x = side, value->clusterDim.y = blocks, value->clusterDim.z = side;
+  return CUDA_SUCCESS;
+}
+
+SIM_EXPORT CUresult cuGraphKernelNodeSetAttribute(CUgraphNode node, CUlaunchAttributeID id,
+                                                  const CUlaunchAttributeValue *value) {
+  SIM_ENTER(node, id, value);
+  node_t *kernel = (node_t *)node;
+  if (!node || !value || id != CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION || kernel->cluster == SIM_NOT_A_KERNEL)
+    return CUDA_ERROR_INVALID_VALUE;
+  kernel->cluster = (int)(value->clusterDim.x * value->clusterDim.y * value->clusterDim.z);
+  return CUDA_SUCCESS;
+}
+
 /* An executable graph is a copy. */
 SIM_EXPORT CUresult cuGraphInstantiateWithFlags(CUgraphExec *exec, CUgraph graph, unsigned long long flags) {
   SIM_ENTER(exec, graph, flags);

@@ -19,7 +19,8 @@
 
 typedef struct {
   int cluster; /* as of sim_enqueue_t */
-  bool lost;   /* an update left it clusters that its grid does not divide by: it does not run, and nobody says so */
+  bool
+      lost; /* an update left it clusters that its grid does not divide by: it does not run, and nobody says so */
   sim_work_t *work;
   void *argument;
   size_t bytes;

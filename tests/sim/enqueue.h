@@ -9,12 +9,12 @@
 typedef void sim_work_t(const void *argument);
 
 /* What a kernel was launched with, of blocks a cluster: 0 where nothing was said of it. */
-#define SIM_NOT_A_KERNEL  (-1)
-#define SIM_CUBLAS_BLOCKS 4 /* as cuBLAS's kernels for an H200 */
+#define SIM_NOT_A_KERNEL (-1)
 
 /* Runs work(argument) now, or, where the stream is capturing, when the graph is launched: bytes of argument
  * are copied. Exported by libcuda as sim_enqueue. */
-typedef CUresult sim_enqueue_t(CUstream stream, int cluster, sim_work_t *work, const void *argument, size_t bytes);
+typedef CUresult sim_enqueue_t(CUstream stream, int cluster, sim_work_t *work, const void *argument,
+                               size_t bytes);
 
 /* Work that began at begin (sim_now_us) has taken us: waits until then, or, where SIM_CLOCK=set, puts the clock
  * that events read forward. Exported by libcuda as sim_take. */

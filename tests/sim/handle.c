@@ -51,6 +51,13 @@ struct cublasContext *sim_handle_create(void) {
   return handle;
 }
 
+static int cluster = 4; /* of its kernels, in blocks, as on an H200 */
+
+__attribute__((constructor)) static void read_cluster(void) {
+  const char *text = getenv("SIM_CLUSTER");
+  if (text) cluster = atoi(text);
+}
+
 typedef struct {
   product_t product;
   sim_flaw_t flaw;
@@ -75,7 +82,7 @@ cublasStatus_t sim_product(CUstream stream, const product_t *product, const char
   sim_flaw_t flaw = sim_flaw(name);
   sim_wait(sim_now_us() + flaw.host_us);
   job_t job = {.product = *product, .flaw = flaw, .workspace = workspace, .bytes = bytes};
-  CUresult result = driver.enqueue(stream, SIM_CUBLAS_BLOCKS, compute, &job, sizeof job);
+  CUresult result = driver.enqueue(stream, cluster, compute, &job, sizeof job);
   return result == CUDA_SUCCESS ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_EXECUTION_FAILED;
 }
 

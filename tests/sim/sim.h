@@ -11,6 +11,7 @@
  *   SIM_CLOCK=set          events tell the times of SIM_US, exactly, and nothing waits for them
  *   SIM_HOST_US=cublasGemmEx:40   the calls of cuBLAS take so long, whenever the GPU computes them
  *   SIM_L2=4096            bytes of the second-level cache
+ *   SIM_CLUSTER=0          the launches of cuBLAS's kernels say nothing of clusters (4: clusters of 4 blocks)
  *   SIM_LATE_US=500        user objects hear of the end of their graphs so late
  *   SIM_WRONG=mma_*:all:0.01
  *                          results of kernels (or algorithms, lt_5) whose ids match are off: all by that part of themselves, or "last":
