@@ -10,7 +10,7 @@
 
 static atomic_bool captured; /* a product of ours, ever */
 static atomic_bool unseen;   /* updates may be */
-static atomic_bool runtime;  /* a CUDA runtime is mapped whose functions are called by name */
+static atomic_bool seen;     /* they are: a CUDA runtime is mapped, whose functions are called by name */
 
 static int is_runtime(struct dl_phdr_info *info, size_t size, void *found) {
   (void)size;
@@ -23,9 +23,9 @@ static int is_runtime(struct dl_phdr_info *info, size_t size, void *found) {
 static bool updates_are_seen(void) {
   bool found = false;
   if (atomic_load_explicit(&unseen, memory_order_relaxed)) return false;
-  if (atomic_load_explicit(&runtime, memory_order_relaxed)) return true;
+  if (atomic_load_explicit(&seen, memory_order_relaxed)) return true;
   dl_iterate_phdr(is_runtime, &found);
-  atomic_store(&runtime, found);
+  atomic_store(&seen, found);
   return found;
 }
 

@@ -13,7 +13,10 @@
 #include "graph_events.h"
 
 #pragma weak gemmshim_graph /* NULL where libgemmshim.so is not preloaded */
-#ifndef GS_UPDATES_ALONE
+#ifdef GS_UPDATES_ALONE
+#define BESIDE (&gemmshim_graphs_hooked) /* of the other library; NULL where it is not loaded */
+#else
+#define BESIDE gemmshim_graph
 const char gemmshim_graphs_hooked = 1;
 #endif
 
@@ -127,13 +130,19 @@ static void close_quietly(void *handle) {
   if (next) next(handle);
 }
 
+/* This library and the one beside it may both be loaded, in any order. */
+static bool is_ours(const void *found) {
+  const struct link_map *map = object_of(found);
+  return map == object_of((const void *)(uintptr_t)is_ours) ||
+         (BESIDE && map == object_of((const void *)(uintptr_t)BESIDE));
+}
+
 static gs_any_t *defined_in(const char *path, const char *name) {
   void *handle = dlopen(path, RTLD_LAZY | RTLD_NOLOAD);
   if (!handle) return NULL;
   void *found = dlsym(handle, name);
   close_quietly(handle);
-  bool ours = object_of(found) == object_of((const void *)(uintptr_t)defined_in);
-  return found && !ours ? (gs_any_t *)(uintptr_t)found : NULL;
+  return found && !is_ours(found) ? (gs_any_t *)(uintptr_t)found : NULL;
 }
 
 /* In a library by that name wherever it is mapped. */

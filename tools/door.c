@@ -32,6 +32,18 @@ static bool enter(gs_door_t *door) {
   return cublas->cublasGemmEx && cublas->cublasGemmStridedBatchedEx && cublas->cublasLtMatmul;
 }
 
+/* Most programs have a CUDA runtime, which tells the library that updates of graphs are seen (src/clusters.h): one of the same
+ * place as cuBLAS, of this process's path, or none. */
+static void map_runtime(const char *cublas) {
+  static const char *const names[] = {"libcudart.so.13", "libcudart.so.12"};
+  const char *slash = strrchr(cublas, '/');
+  char path[PATH_MAX];
+  for (int i = 0; i < 4; i++) {
+    snprintf(path, sizeof path, "%.*s%s", i < 2 && slash ? (int)(slash + 1 - cublas) : 0, cublas, names[i % 2]);
+    if (dlopen(path, RTLD_NOW)) return;
+  }
+}
+
 /* No sides: cuBLAS has nothing to do, and the library counts it. */
 static void knock(const gs_door_t *door) {
   gs_gemm_t empty = {.a_type = GS_TYPE_F16,
@@ -77,6 +89,7 @@ bool gs_door_open(gs_door_t *door, const gs_cublas_t *real, const char *folder, 
     snprintf(fault, size, "libgemmshim.so was not loaded into this process: is LD_PRELOAD obeyed here?");
     return false;
   }
+  map_runtime(real->path);
   knock(door);
   if (find_counts(door, folder)) return true;
   snprintf(fault, size, "the library left no histogram in %s: is there room, and is it of the same build?",

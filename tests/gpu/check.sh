@@ -68,12 +68,15 @@ forced_table() {
 
 # Graphs, contexts and devices, with split-K and without; nearly all of it must have been served.
 captures() {
-  local split share untraced replayed
-  for split in 1 9; do # 9: more parts than a cluster has, hence by a workspace
+  local split share untraced replayed modes
+  for split in 1 8 9; do # a cluster; more parts than one has, hence by a workspace
+    [ $split = 8 ] && modes="update mixed" || modes=
     rm -rf "$OUT/captures-$split"
     forced_table $split > "$OUT/captures-$split.table"
     LD_LIBRARY_PATH=$CUBLAS:$LD_LIBRARY_PATH "$CLI" run --sample 0 --table "$OUT/captures-$split.table" \
-      --keep "$OUT/captures-$split" -o "$OUT/captures-$split.calls" -- "$BUILD/tests/gpu/captures" --times "${TIMES:-10000}" || return 1
+      --keep "$OUT/captures-$split" -o "$OUT/captures-$split.calls" -- "$BUILD/tests/gpu/captures" --times "${TIMES:-10000}" $modes || return 1
+    LD_LIBRARY_PATH=$CUBLAS:${CUDA_HOME:-/usr/local/cuda}/lib64:$LD_LIBRARY_PATH GEMMSHIM_TABLE=$OUT/captures-$split.table LD_PRELOAD=$BUILD/libgemmshim.so \
+      "$BUILD/tests/gpu/captures" --runtime --times 2000 update mixed || return 1
     "$CLI" report --prometheus "$OUT/captures-$split" > "$OUT/captures-$split.prom"
     share=$(awk '/^gemmshim_products_total/ { all += $2; if (/"served"/) served += $2 }
       END { print all ? int(100 * served / all) : 0 }' "$OUT/captures-$split.prom")
@@ -118,7 +121,8 @@ peer() {
 # Kernels that are not shipped: compiled, and put through the gate.
 generated() {
   "$CLI" verify ${CUBLAS_FILE:+--cublas "$CUBLAS_FILE"} --quick mma_48x64x32_s3_w2 mma_96x64x64_s3_w4 \
-    mma_64x96x32_s5_w4_v2 direct_16x16_u3_w2 direct_16x32_u2_w4 direct_32x8_u2_w2_sw
+    mma_64x96x32_s5_w4_v2 mma_16x32x64_s4_w2 mma_32x16x32_s3_w1 mma_128x160x32_s4_w8 \
+    mma_160x128x32_s4_w8 mma_128x192x32_s3_w8 mma_256x128x32_s3_w8 direct_16x16_u3_w2 direct_16x32_u2_w4 direct_32x8_u2_w2_sw
 }
 
 # Kernels that are not shipped, searched for and measured, win, lie beside their table, and serve from there.
