@@ -149,12 +149,17 @@ GEMM_EX(_64, int64_t)
 GEMM_STRIDED_BATCHED_EX(, int)
 GEMM_STRIDED_BATCHED_EX(_64, int64_t)
 
+/* No algorithm that splits k can use less: who passes it (vLLM's batch invariance does) wants one order of summation. */
+#define TINY_WORKSPACE 4096 /* bytes */
+
 static void describe_lt(gs_call_t *call, const void *const object[5], const gs_operands_t *at,
-                        const cublasLtMatmulAlgo_t *algo, cublasLtHandle_t handle, cudaStream_t stream) {
+                        const cublasLtMatmulAlgo_t *algo, cublasLtHandle_t handle, cudaStream_t stream,
+                        bool tiny) {
   call->lt = handle;
   call->at = *at;
   call->stream = (CUstream)stream;
   gs_lt_describe(call, object);
+  if (tiny && call->refusal == GS_REASON_SERVED) call->refusal = GS_REASON_BATCH_INVARIANT;
   if (algo) call->lt_algorithm = gs_hash_words((const uint64_t *)algo->data, sizeof algo->data / 8);
 }
 
@@ -168,7 +173,7 @@ HOOK_SERVED(cublasLtMatmul,
              workspaceSizeInBytes, stream),
             describe_lt(&call, (const void *[]){desc, Adesc, Bdesc, Cdesc, Ddesc},
                         &(gs_operands_t){.a = A, .b = B, .c = C, .d = D, .alpha = alpha, .beta = beta}, algo,
-                        handle, stream),
+                        handle, stream, workspace &&workspaceSizeInBytes < TINY_WORKSPACE),
             D)
 
 /* ---- typed: T is float, double or, for __half, void ---- */

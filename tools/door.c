@@ -39,7 +39,8 @@ static void map_runtime(const char *cublas) {
   const char *slash = strrchr(cublas, '/');
   char path[PATH_MAX];
   for (int i = 0; i < 4; i++) {
-    snprintf(path, sizeof path, "%.*s%s", i < 2 && slash ? (int)(slash + 1 - cublas) : 0, cublas, names[i % 2]);
+    snprintf(path, sizeof path, "%.*s%s", i < 2 && slash ? (int)(slash + 1 - cublas) : 0, cublas,
+             names[i % 2]);
     if (dlopen(path, RTLD_NOW)) return;
   }
 }

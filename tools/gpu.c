@@ -183,6 +183,16 @@ gs_gpu_needs_t gs_gpu_needs(const gs_gpu_t *gpu, CUkernel kernel, const gs_launc
   return needs;
 }
 
+int gs_gpu_clusters(const gs_gpu_t *gpu, CUkernel kernel, const gs_launch_t *launch) {
+  CUlaunchConfig config;
+  CUlaunchAttribute attribute;
+  int count = 0;
+  gs_launch_config(launch, gpu->stream, &config, &attribute);
+  return gs_driver_tools.cuOccupancyMaxActiveClusters(&count, (CUfunction)kernel, &config) == CUDA_SUCCESS
+             ? count
+             : 0;
+}
+
 gs_params_t gs_gpu_params(const gs_gemm_t *g, const gs_operands_t *o, int split_k, int raster,
                           CUdeviceptr workspace, bool device_scalars) {
   gs_params_t p = {.a = o->a, .b = o->b, .c = o->c, .d = o->d, .bias = o->bias};

@@ -57,6 +57,9 @@ typedef struct {
 /* The blocks of that launch that fit one multiprocessor. */
 int gs_gpu_fitting(const gs_gpu_t *gpu, int registers, int smem_static, const gs_launch_t *launch);
 gs_gpu_needs_t gs_gpu_needs(const gs_gpu_t *gpu, CUkernel kernel, const gs_launch_t *launch);
+/* Clusters of this launch that the whole GPU holds at once; 0: the driver does not say. Multiprocessors come in clusters'
+ * reach of 16 or 18, and not every H200 has them in the same lots. */
+int gs_gpu_clusters(const gs_gpu_t *gpu, CUkernel kernel, const gs_launch_t *launch);
 
 /* A kernel's argument for g on these operands. Scalars are read from host memory (float), or taken from
  * device memory where device_scalars is set. */

@@ -72,35 +72,42 @@ static double wgmma_tile_clocks(const gs_kernel_t *k, double together) {
   return fmax(together * arithmetic, WGMMA_LOAD_CLOCKS / (k->stages - 2));
 }
 
+/* Blocks of a kernel that run at once: on a multiprocessor, on the GPU. */
+typedef struct {
+  int fitting;
+  double room;
+} gs_at_once_t;
+
 /* tile_clocks: of one k-tile, where so many blocks run together. */
 static double tiled_us(const gs_gpu_t *gpu, const gs_kernel_t *k, const gs_gemm_t *g, int split_k,
-                       int fitting, double tile_clocks(const gs_kernel_t *, double), double block_clocks) {
+                       gs_at_once_t at_once, double tile_clocks(const gs_kernel_t *, double),
+                       double block_clocks) {
   double clocks_per_us = gpu->clock_khz * 1e-3;
   double tiles = ceil_div((double)g->m, k->bm) * ceil_div((double)g->n, k->bn) * g->batch;
   double k_tiles = ceil_div(ceil_div((double)g->k, k->bk), split_k);
   double blocks = ceil_div(tiles * split_k, gpu->device.sms); /* of one multiprocessor */
-  double waves = ceil_div(blocks, fitting), together = fmin(blocks, fitting);
+  double waves = ceil_div(tiles * split_k, at_once.room), together = fmin(blocks, at_once.fitting);
   return LAUNCH_US + partial_us(gpu, k, g, split_k) +
          waves * (k_tiles * tile_clocks(k, together) + block_clocks) / clocks_per_us;
 }
 
 static double mma_us(const gs_gpu_t *gpu, const gs_kernel_t *k, const gs_gemm_t *g, int split_k,
-                     int fitting) {
-  return tiled_us(gpu, k, g, split_k, fitting, mma_tile_clocks, BLOCK_CLOCKS);
+                     gs_at_once_t at_once) {
+  return tiled_us(gpu, k, g, split_k, at_once, mma_tile_clocks, BLOCK_CLOCKS);
 }
 
 static double wgmma_us(const gs_gpu_t *gpu, const gs_kernel_t *k, const gs_gemm_t *g, int split_k,
-                       int fitting) {
-  return tiled_us(gpu, k, g, split_k, fitting, wgmma_tile_clocks, WGMMA_BLOCK_CLOCKS);
+                       gs_at_once_t at_once) {
+  return tiled_us(gpu, k, g, split_k, at_once, wgmma_tile_clocks, WGMMA_BLOCK_CLOCKS);
 }
 
 static double direct_us(const gs_gpu_t *gpu, const gs_kernel_t *k, const gs_gemm_t *g, int split_k,
-                        int fitting) {
+                        gs_at_once_t at_once) {
   double clocks_per_us = gpu->clock_khz * 1e-3;
   double tiles = ceil_div((double)g->m, k->bm) * ceil_div((double)g->n, k->bn) * g->batch;
   double chunks = ceil_div(ceil_div((double)g->k, k->bk), split_k);
   double blocks = ceil_div(tiles * split_k, gpu->device.sms);
-  double waves = ceil_div(blocks, fitting);
+  double waves = ceil_div(tiles * split_k, at_once.room);
   double of_warp = ceil_div(chunks, k->warps), behind = fmax(0, of_warp - k->stages);
   double instructions = k->bm * k->bn / 64.0; /* of a chunk */
   double chunk_clocks = fmax(LOAD_CLOCKS / k->stages, DIRECT_MMA_CLOCKS * instructions);
@@ -119,7 +126,8 @@ static double memory_us(const gs_gpu_t *gpu, const gs_gemm_t *g) {
   return bytes / (MEMORY_SHARE * gpu->memory_bits / 4.0 * gpu->memory_khz * 1e-3);
 }
 
-typedef double gs_model_t(const gs_gpu_t *, const gs_kernel_t *, const gs_gemm_t *, int split_k, int fitting);
+typedef double gs_model_t(const gs_gpu_t *, const gs_kernel_t *, const gs_gemm_t *, int split_k,
+                          gs_at_once_t);
 static gs_model_t *const models[] = {
     [GS_FAMILY_MMA] = mma_us, [GS_FAMILY_DIRECT] = direct_us, [GS_FAMILY_WGMMA] = wgmma_us};
 _Static_assert(sizeof models / sizeof *models == GS_FAMILY_COUNT, "a family without a model");
@@ -129,6 +137,28 @@ static void insert(gs_candidate_t *best, int *count, int limit, gs_candidate_t c
   int at = *count < limit ? (*count)++ : limit - 1;
   for (; at > 0 && best[at - 1].us > candidate.us; at--) best[at] = best[at - 1];
   best[at] = candidate;
+}
+
+#define KNOWN_MAX 4096
+
+/* Clusters that run at once, asked once a kernel and size; this process ranks for one GPU. */
+static int clusters_of(const gs_gpu_t *gpu, int index, CUkernel handle, const gs_launch_t *launch) {
+  static short known[KNOWN_MAX][GS_CLUSTER_MAX + 1]; /* 1 + their number */
+  if (index >= KNOWN_MAX) return gs_gpu_clusters(gpu, handle, launch);
+  short *place = &known[index][launch->cluster];
+  if (!*place) *place = (short)(1 + gs_gpu_clusters(gpu, handle, launch));
+  return *place - 1;
+}
+
+/* index < 0: the kernel is not compiled, and clusters are taken to fit as blocks do. */
+static gs_at_once_t at_once(const gs_gpu_t *gpu, const gs_kernel_t *k, int index, const gs_gemm_t *g,
+                            int split_k, int fitting) {
+  gs_at_once_t at_once = {fitting, (double)fitting * gpu->device.sms};
+  gs_launch_t launch = gs_kernel_launch(k, g, split_k, gpu->device.sm);
+  CUkernel handle = index >= 0 && launch.cluster > 1 ? gs_device_kernel(index, gpu->device.handle) : NULL;
+  int clusters = handle ? clusters_of(gpu, index, handle, &launch) : 0;
+  if (clusters > 0) at_once.room = clusters * (double)launch.cluster;
+  return at_once;
 }
 
 /* Adds a candidate for every split that is worth it. */
@@ -142,7 +172,8 @@ static int rank_splits(const gs_gpu_t *gpu, const gs_kernel_t *k, int index, con
     if (s && (splits[s] * 2 * k->bk > g->k ||
               gs_kernel_workspace(k, g, splits[s], gpu->device.sm) > to->workspace_max))
       break;
-    double us = models[k->family](gpu, k, g, splits[s], fitting) * gs_fit_factor(k, splits[s]);
+    double us = models[k->family](gpu, k, g, splits[s], at_once(gpu, k, index, g, splits[s], fitting)) *
+                gs_fit_factor(k, splits[s]);
     insert(best, &count, limit, (gs_candidate_t){index, splits[s], hypot(us, least_us)});
   }
   return count;

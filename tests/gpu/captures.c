@@ -314,7 +314,8 @@ int main(int argc, char **argv) {
   for (int i = 1; i + 1 < argc; i++)
     if (!strcmp(argv[i], "--times")) times = atoi(argv[i + 1]);
   for (int i = 1; i < argc; i++)
-    if (!strcmp(argv[i], "--runtime") && !dlopen("libcudart.so.13", RTLD_NOW) && !dlopen("libcudart.so.12", RTLD_NOW))
+    if (!strcmp(argv[i], "--runtime") && !dlopen("libcudart.so.13", RTLD_NOW) &&
+        !dlopen("libcudart.so.12", RTLD_NOW))
       return fprintf(stderr, "%s\n", dlerror()), 2;
   MUST(cuInit(0));
   MUST(cuDevicePrimaryCtxRetain(&first_context, 0));
@@ -328,7 +329,8 @@ int main(int argc, char **argv) {
     if (wrong > 0) snprintf(found, sizeof found, "%d wrong results", wrong);
     failed += !ok;
     printf("%s %d - %s: %s, device memory grew by %lld bytes, its own by %lld%s\n", ok ? "ok" : "not ok",
-           ++count, modes[i].name, found, grown, host_grown, wrong < 0 ? " # SKIP this driver has no green contexts" : "");
+           ++count, modes[i].name, found, grown, host_grown,
+           wrong < 0 ? " # SKIP this driver has no green contexts" : "");
     fflush(stdout);
   }
   printf("1..%d\n", count);

@@ -14,6 +14,7 @@ typedef struct {
   product_t p; /* what is asked */
   float scalars[2];
   bool on_device;
+  size_t workspace; /* bytes passed */
 } call_t;
 
 static void set(call_t *call, cublasLtMatmulDescAttributes_t attribute, const void *value, size_t size) {
@@ -72,7 +73,8 @@ static cublasStatus_t send(const call_t *call) {
   }
   const float *scalars = call->on_device ? device : call->scalars;
   return cublasLtMatmul(call->handle, call->operation, &scalars[0], call->p.a, call->a, call->p.b, call->b,
-                        &scalars[1], call->p.c, call->c, call->p.d, call->d, call->algo, NULL, 0, NULL);
+                        &scalars[1], call->p.c, call->c, call->p.d, call->d, call->algo,
+                        call->workspace ? device_values(CUDA_R_32F, 1024, 2) : NULL, call->workspace, NULL);
 }
 
 /* Status of the call; the program fails where it was a success and the result is wrong. */
@@ -135,6 +137,12 @@ static void device_scalars(call_t *call) {
 static void out_of_place(call_t *call) {
   call->p.c = device_values(CUDA_R_16F, M * N, 5);
   call->scalars[1] = 1;
+}
+static void workspace(call_t *call) {
+  call->workspace = 4096;
+}
+static void tiny_workspace(call_t *call) { /* as vLLM's batch invariance */
+  call->workspace = 1024;
 }
 static void no_c(call_t *call) {
   call->p.c = NULL;
@@ -262,6 +270,8 @@ static const struct {
     CASE(beta),
     CASE(device_scalars),
     CASE(out_of_place),
+    CASE(workspace),
+    CASE(tiny_workspace),
     CASE(no_c),
     CASE(strided),
     CASE(vector_scalars),

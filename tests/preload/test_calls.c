@@ -126,6 +126,8 @@ static lt_case_t lt_cases[] = {
     {"beta", GS_REASON_SERVED, 1},
     {"device_scalars", GS_REASON_SERVED, 1},
     {"out_of_place", GS_REASON_SERVED, 1},
+    {"workspace", GS_REASON_SERVED, 1},
+    {"tiny_workspace", GS_REASON_BATCH_INVARIANT, 1},
     {"no_c", GS_REASON_SERVED, 1},
     {"strided", GS_REASON_SERVED, 1},
     {"aux", GS_REASON_ATTRIBUTE, 1},

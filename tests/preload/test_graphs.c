@@ -109,7 +109,7 @@ Test(graphs, S4_one_handle_from_many_threads) {
 }
 
 Test(graphs, S4_contexts_come_and_go) {
-  run_t r = RUN(WITH(.table = split, .environment = {"GEMMSHIM_SAMPLE=1", "GEMMSHIM_VRAM_MB=64"}), "places",
+  run_t r = RUN(WITH(.table = split, .environment = {"GEMMSHIM_SAMPLE=1", "GEMMSHIM_VRAM_MB=8"}), "places",
                 "contexts");
   run_fared(&r, 150, 150);
 }

@@ -170,6 +170,16 @@ SIM_EXPORT CUresult cuKernelGetAttribute(int *value, CUfunction_attribute attrib
   return CUDA_SUCCESS;
 }
 
+/* One block a multiprocessor, of 132 in lots of 16 and 18. */
+SIM_EXPORT CUresult cuOccupancyMaxActiveClusters(int *count, CUfunction function,
+                                                 const CUlaunchConfig *config) {
+  SIM_ENTER(count, function, config);
+  if (!count || !function || !config || config->numAttrs != 1) return CUDA_ERROR_INVALID_VALUE;
+  int blocks = (int)config->attrs[0].value.clusterDim.y;
+  *count = blocks > 0 ? 6 * (16 / blocks) + 2 * (18 / blocks) : 0;
+  return CUDA_SUCCESS;
+}
+
 typedef struct {
   product_t product;
   atomic_uint *counters; /* at the start of a split-K workspace; NULL: none */
