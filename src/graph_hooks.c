@@ -1,6 +1,7 @@
-/* libgemmshim-graphs.so, and, with GS_UPDATES_ALONE, the part of it that libgemmshim.so has too: the functions of the CUDA runtime and of the driver that make and launch graphs (graphs.def), so
+/* libgemmshim-graphs.so: the functions of the CUDA runtime and of the driver that make and launch graphs (graphs.def), so
  * that replays are counted. Each passes its arguments on as they came, tells libgemmshim.so what came of it, and returns
- * what it was returned. `gemmshim run` preloads it; nothing else needs it, and it needs no CUDA. */
+ * what it was returned. `gemmshim run` preloads it; nothing else needs it, and it needs no CUDA. With GS_UPDATES_ALONE:
+ * the part that libgemmshim.so has of its own (graph_updates.def). */
 #define _GNU_SOURCE
 #include <link.h>
 #include <pthread.h>

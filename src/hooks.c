@@ -173,7 +173,7 @@ HOOK_SERVED(cublasLtMatmul,
              workspaceSizeInBytes, stream),
             describe_lt(&call, (const void *[]){desc, Adesc, Bdesc, Cdesc, Ddesc},
                         &(gs_operands_t){.a = A, .b = B, .c = C, .d = D, .alpha = alpha, .beta = beta}, algo,
-                        handle, stream, workspace &&workspaceSizeInBytes < TINY_WORKSPACE),
+                        handle, stream, workspace != NULL && workspaceSizeInBytes < TINY_WORKSPACE),
             D)
 
 /* ---- typed: T is float, double or, for __half, void ---- */

@@ -116,7 +116,7 @@ static bool read_scalars(const gs_call_t *call, gs_params_t *p) {
   return p->alpha != 0;
 }
 
-/* Before sm_90 there are no clusters. */
+/* Before a launch, which may be captured: must it name its clusters? Before sm_90 there are none. */
 static bool names_clusters(int sm, CUstream stream) {
   CUstreamCaptureStatus status;
   return sm >= 90 && gs_driver.cuStreamIsCapturing(stream, &status) == CUDA_SUCCESS &&
@@ -191,6 +191,8 @@ static gs_reason_t launch_algo(const gs_call_t *call, const gs_row_t *row, gs_ro
     if (reason != GS_REASON_SERVED) return reason;
     block = (char *)block + counters;
   }
+  /* Its kernels' clusters may be others than those of the program's own call. */
+  names_clusters(state->sm, call->stream);
   cublasStatus_t status =
       gs_library_matmul(library, handle, &call->at, call->device_scalars, block, (cudaStream_t)call->stream);
   if (status == CUBLAS_STATUS_SUCCESS) return GS_REASON_SERVED;

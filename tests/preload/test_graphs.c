@@ -62,7 +62,10 @@ Test(graphs, S2_captured_again_thousands_of_times) {
 Test(graphs, S2_S8_captured_again_where_graphs_end_late) {
   run_t r = RUN(WITH(.table = split, .environment = {"GEMMSHIM_VRAM_MB=4", "SIM_LATE_US=300"}), "graphs",
                 "again", "300");
-  run_fared(&r, 300, 300);
+  int64_t served = RUN_SERVED(&r);
+  cr_expect_geq(served, 240, "%ld served; without waiting, some 10; a busy machine may be later than we wait",
+                (long)served);
+  run_fared(&r, 300, served);
 }
 
 Test(graphs, S2_replays_at_once) {
