@@ -220,6 +220,11 @@ carry: all $(OVERHEAD) $(GPU_CAPTURES) $(PRELOAD_DIR)/random $(PRELOAD_DIR)/prob
 gpu-check:
 	tests/gpu/check.sh
 
+## gpu-sanitize: on a machine with a GPU: every kernel under the four tools of compute-sanitizer
+.PHONY: gpu-sanitize
+gpu-sanitize:
+	STEPS="memcheck initcheck synccheck racecheck" tests/gpu/check.sh
+
 ## gpu-bench: on a machine with a GPU: products through the library against every way to ask cuBLAS, and torch
 .PHONY: gpu-bench
 gpu-bench:
