@@ -111,9 +111,16 @@ Test(graphs, S4_one_handle_from_many_threads) {
   run_fared(&r, 24, 24);
 }
 
+/* A block of a context that is gone is found when its handle comes again: under the address sanitizer none does. */
+#ifdef __SANITIZE_ADDRESS__
+#define CONTEXTS_MB "64"
+#else
+#define CONTEXTS_MB "8"
+#endif
+
 Test(graphs, S4_contexts_come_and_go) {
-  run_t r = RUN(WITH(.table = split, .environment = {"GEMMSHIM_SAMPLE=1", "GEMMSHIM_VRAM_MB=8"}), "places",
-                "contexts");
+  run_t r = RUN(WITH(.table = split, .environment = {"GEMMSHIM_SAMPLE=1", "GEMMSHIM_VRAM_MB=" CONTEXTS_MB}),
+                "places", "contexts");
   run_fared(&r, 150, 150);
 }
 
