@@ -29,7 +29,11 @@ static bool updates_are_seen(void) {
   return found;
 }
 
-bool gs_clusters_at_launch(void) {
+bool gs_clusters_at_launch(int sm, CUstream stream) {
+  CUstreamCaptureStatus status;
+  if (sm < 90 || gs_driver.cuStreamIsCapturing(stream, &status) != CUDA_SUCCESS ||
+      status == CU_STREAM_CAPTURE_STATUS_NONE)
+    return false;
   atomic_store_explicit(&captured, true, memory_order_relaxed);
   return !updates_are_seen();
 }

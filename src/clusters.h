@@ -9,8 +9,9 @@
 #include <cuda.h>
 #include <stdbool.h>
 
-/* A product of ours is about to be captured: must its launch name its clusters, though it has none? */
-bool gs_clusters_at_launch(void);
+/* A product of ours is about to go to stream on a GPU of that architecture (before sm_90 there are no clusters). Where that is a
+ * capture, updates will be seen to from now on; true where its launch must name its clusters, though it has none. */
+bool gs_clusters_at_launch(int sm, CUstream stream);
 /* Products come by functions that were looked up by handle: their updates may too. */
 void gs_clusters_unseen(void);
 /* Before graph replaces what an executable one holds: its kernels name their clusters, those of its child graphs too. */

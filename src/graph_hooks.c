@@ -47,6 +47,13 @@ static void tell(gs_graph_event_t event, word_t a, word_t b, word_t c) {
 
 /* ---- kinds ---- */
 
+static int updates(const gs_call_t *call) {
+  tell(GS_GRAPH_UPDATES, call->a[1], 0, 0);
+  int status = pass(call);
+  if (!status) tell(GS_GRAPH_MADE, call->a[1], call->a[0], 0);
+  return status;
+}
+
 #ifndef GS_UPDATES_ALONE
 static word_t written_to(word_t place) {
   return place ? *(const word_t *)place : 0;
@@ -77,16 +84,6 @@ static int makes(const gs_call_t *call) {
   return status;
 }
 
-#endif
-
-static int updates(const gs_call_t *call) {
-  tell(GS_GRAPH_UPDATES, call->a[1], 0, 0);
-  int status = pass(call);
-  if (!status) tell(GS_GRAPH_MADE, call->a[1], call->a[0], 0);
-  return status;
-}
-
-#ifndef GS_UPDATES_ALONE
 static int adds(const gs_call_t *call) {
   int status = pass(call);
   if (!status) tell(GS_GRAPH_ADDED, call->a[4], call->a[1], 0);

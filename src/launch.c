@@ -116,16 +116,9 @@ static bool read_scalars(const gs_call_t *call, gs_params_t *p) {
   return p->alpha != 0;
 }
 
-/* Before a launch, which may be captured: must it name its clusters? Before sm_90 there are none. */
-static bool names_clusters(int sm, CUstream stream) {
-  CUstreamCaptureStatus status;
-  return sm >= 90 && gs_driver.cuStreamIsCapturing(stream, &status) == CUDA_SUCCESS &&
-         status != CU_STREAM_CAPTURE_STATUS_NONE && gs_clusters_at_launch();
-}
-
 static CUresult launch(CUkernel kernel, const gs_launch_t *to, int sm, CUstream stream, gs_params_t *p) {
   void *arguments[] = {p};
-  bool named = names_clusters(sm, stream);
+  bool named = gs_clusters_at_launch(sm, stream);
   if (to->cluster <= 1 && !named)
     return gs_driver.cuLaunchKernel((CUfunction)kernel, to->grid[0], to->grid[1], to->grid[2], to->block, 1,
                                     1, to->smem, stream, arguments, NULL);
@@ -192,7 +185,7 @@ static gs_reason_t launch_algo(const gs_call_t *call, const gs_row_t *row, gs_ro
     block = (char *)block + counters;
   }
   /* Its kernels' clusters may be others than those of the program's own call. */
-  names_clusters(state->sm, call->stream);
+  gs_clusters_at_launch(state->sm, call->stream);
   cublasStatus_t status =
       gs_library_matmul(library, handle, &call->at, call->device_scalars, block, (cudaStream_t)call->stream);
   if (status == CUBLAS_STATUS_SUCCESS) return GS_REASON_SERVED;

@@ -68,10 +68,18 @@ static size_t resident(void) {
   return (size_t)pages * 4096;
 }
 
+static size_t settled, settled_host;
+static void settle(void) {
+  settled = memory_used(), settled_host = resident();
+}
+static void see_growth(void) {
+  grown = (long long)(memory_used() - settled);
+  host_grown = (long long)(resident() - settled_host);
+}
+
 static int captures(CUstreamCaptureMode mode) {
   product_t p = product_open(M, 8, K, 1);
   CUstream stream = stream_open();
-  size_t settled = 0, host = 0;
   int wrong = 0;
   for (int i = 0; i < times; i++) {
     CUgraphExec exec = instantiate(capture(&p, stream, mode));
@@ -79,10 +87,9 @@ static int captures(CUstreamCaptureMode mode) {
     MUST(cuGraphLaunch(exec, stream));
     MUST(cuStreamSynchronize(stream));
     MUST(cuGraphExecDestroy(exec));
-    if (i == times / 10) settled = memory_used(), host = resident();
+    if (i == times / 10) settle();
   }
-  grown = (long long)(memory_used() - settled);
-  host_grown = (long long)(resident() - host);
+  see_growth();
   product_close(&p);
   MUST(cuStreamDestroy(stream));
   return wrong;
@@ -101,7 +108,6 @@ static int update(void) {
   product_t p[2] = {product_open(M, 8, K, 1), product_open(M, 8, K, 5)};
   CUstream stream = stream_open();
   CUgraphExec exec = instantiate(capture(&p[0], stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
-  size_t settled = 0, host = 0;
   int wrong = 0;
   for (int i = 1; i <= times; i++) {
     CUgraphExecUpdateResultInfo info;
@@ -109,10 +115,9 @@ static int update(void) {
     MUST(cuGraphExecUpdate(exec, graph, &info));
     MUST(cuGraphDestroy(graph));
     if (i % 100 == 0 || i % 100 == 1) wrong += !replay_right(exec, stream, &p[i % 2]);
-    if (i == times / 10) settled = memory_used(), host = resident();
+    if (i == times / 10) settle();
   }
-  grown = (long long)(memory_used() - settled);
-  host_grown = (long long)(resident() - host);
+  see_growth();
   MUST(cuGraphExecDestroy(exec));
   for (int i = 0; i < 2; i++) product_close(&p[i]);
   MUST(cuStreamDestroy(stream));

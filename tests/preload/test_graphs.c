@@ -60,12 +60,16 @@ Test(graphs, S2_captured_again_thousands_of_times) {
 /* A driver tells of a graph's end when it likes: rather than to record cuBLAS's kernels in one graph and ours in the next,
  * we wait a little. */
 Test(graphs, S2_S8_captured_again_where_graphs_end_late) {
-  run_t r = RUN(WITH(.table = split, .environment = {"GEMMSHIM_VRAM_MB=4", "SIM_LATE_US=300"}), "graphs",
-                "again", "300");
-  int64_t served = RUN_SERVED(&r);
-  cr_expect_geq(served, 240, "%ld served; without waiting, some 10; a busy machine may be later than we wait",
-                (long)served);
-  run_fared(&r, 300, served);
+  for (int tries = 3; tries > 0;
+       tries--) { /* a busy machine may be later than we wait; without waiting some 10 are served */
+    run_t r = RUN(WITH(.table = split, .environment = {"GEMMSHIM_VRAM_MB=4", "SIM_LATE_US=300"}), "graphs",
+                  "again", "300");
+    if (RUN_SERVED(&r) == 300) tries = 1;
+    if (tries == 1)
+      run_fared(&r, 300, 300);
+    else
+      run_free(&r);
+  }
 }
 
 Test(graphs, S2_replays_at_once) {
