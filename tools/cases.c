@@ -56,32 +56,30 @@ static void shape(gs_trial_t *trial, gs_type_t ab, gs_type_t d, gs_op_t transa, 
   }
 }
 
-/* Appends a region of that many bytes behind a margin; returns where it begins. */
-static size_t append(gs_trial_t *trial, size_t bytes, size_t misalignment) {
+/* Appends an operand behind a margin: columns of rows elements in each of batch entries. */
+static void append(gs_trial_t *trial, gs_operand_t which, gs_type_t type, int64_t rows, int64_t columns,
+                   int64_t ld, int64_t stride, size_t misalignment) {
+  int64_t before_last = stride * (trial->gemm.batch - 1) + ld * (columns - 1), elements = before_last + rows;
   size_t at = trial->bytes + GS_TRIAL_MARGIN + misalignment;
-  trial->bytes = (at + bytes + 255) / 256 * 256;
-  return at;
-}
-
-static size_t span(int64_t columns, int64_t ld, int64_t stride, const gs_gemm_t *g, gs_type_t type) {
-  return (size_t)(stride * (g->batch - 1) + ld * columns) * gs_type_bytes[type];
+  trial->operands[which] = (gs_extent_t){at, (size_t)elements * gs_type_bytes[type]};
+  trial->bytes = (at + (size_t)(before_last + ld) * gs_type_bytes[type] + 255) / 256 * 256;
 }
 
 static void place(gs_trial_t *trial) {
   const gs_gemm_t *g = &trial->gemm;
   size_t off = trial->from->ld == GS_LD_ODD ? gs_type_bytes[g->d_type] : 0;
-  size_t d_bytes = span(g->n, g->ldd, g->stride_d, g, g->d_type);
-  trial->a = append(trial, span(g->transa == GS_OP_N ? g->k : g->m, g->lda, g->stride_a, g, g->a_type), off);
-  trial->b = append(trial, span(g->transb == GS_OP_N ? g->n : g->k, g->ldb, g->stride_b, g, g->b_type), off);
-  trial->bias = append(trial, (size_t)g->m * gs_type_bytes[g->d_type], off);
-  trial->alpha = append(trial, sizeof(float), 0);
-  trial->beta = append(trial, sizeof(float), 0);
-  trial->c = append(trial, d_bytes, off);
+  bool ta = g->transa != GS_OP_N, tb = g->transb != GS_OP_N;
+  append(trial, GS_OPERAND_A, g->a_type, ta ? g->k : g->m, ta ? g->m : g->k, g->lda, g->stride_a, off);
+  append(trial, GS_OPERAND_B, g->b_type, tb ? g->n : g->k, tb ? g->k : g->n, g->ldb, g->stride_b, off);
+  append(trial, GS_OPERAND_BIAS, g->d_type, g->m, 1, g->m, 0, off);
+  append(trial, GS_OPERAND_ALPHA, GS_TYPE_F32, 1, 1, 1, 0, 0);
+  append(trial, GS_OPERAND_BETA, GS_TYPE_F32, 1, 1, 1, 0, 0);
+  append(trial, GS_OPERAND_C, g->d_type, g->m, g->n, g->ldd, g->stride_d, off);
   trial->d_region = trial->bytes;
-  trial->d = append(trial, d_bytes, off);
+  append(trial, GS_OPERAND_D, g->d_type, g->m, g->n, g->ldd, g->stride_d, off);
   trial->bytes += GS_TRIAL_MARGIN;
   trial->d_region_bytes = trial->bytes - trial->d_region;
-  if (trial->from->in_place) trial->c = trial->d;
+  if (trial->from->in_place) trial->operands[GS_OPERAND_C] = trial->operands[GS_OPERAND_D];
 }
 
 /* ---- data ---- */
@@ -126,7 +124,7 @@ static void fill_operand(gs_trial_t *trial, bool of_b, gs_random_t *random) {
   int64_t rows = of_b ? g->n : g->m, ld = of_b ? g->ldb : g->lda, stride = of_b ? g->stride_b : g->stride_a;
   bool deep_columns = of_b ? g->transb == GS_OP_N : g->transa != GS_OP_N; /* k runs along a column */
   int64_t by_row = deep_columns ? ld : 1, by_l = deep_columns ? 1 : ld;
-  void *base = trial->image + (of_b ? trial->b : trial->a);
+  void *base = gs_trial_at(trial, of_b ? GS_OPERAND_B : GS_OPERAND_A);
   if (trial->from->unread_ab) return; /* poison */
   for (int64_t z = 0; z < (stride ? g->batch : 1); z++)
     for (int64_t i = 0; i < rows; i++)
@@ -142,7 +140,7 @@ static void place_specials(gs_trial_t *trial) {
   const gs_gemm_t *g = &trial->gemm;
   int64_t a_row = g->transa == GS_OP_N ? 1 : g->lda, a_l = g->transa == GS_OP_N ? g->lda : 1;
   int64_t b_col = g->transb == GS_OP_N ? g->ldb : 1, b_l = g->transb == GS_OP_N ? 1 : g->ldb;
-  void *a = trial->image + trial->a, *b = trial->image + trial->b;
+  void *a = gs_trial_at(trial, GS_OPERAND_A), *b = gs_trial_at(trial, GS_OPERAND_B);
   gs_element_store(g->a_type, a, (g->m - 1) * a_row + (g->k - 1) * a_l, NAN);
   gs_element_store(g->a_type, a, 0, INFINITY);
   gs_element_store(g->a_type, a, g->m / 2 * a_row + (g->k - 1) * a_l, -INFINITY);
@@ -150,12 +148,13 @@ static void place_specials(gs_trial_t *trial) {
   gs_element_store(g->b_type, b, g->n / 2 * b_col + g->k / 2 * b_l, NAN);
 }
 
-static void fill_result(gs_trial_t *trial, size_t at, gs_random_t *random) {
+static void fill_c(gs_trial_t *trial, gs_random_t *random) {
   const gs_gemm_t *g = &trial->gemm;
+  void *c = gs_trial_at(trial, GS_OPERAND_C);
   for (int64_t z = 0; z < g->batch; z++)
     for (int64_t j = 0; j < g->n; j++)
       for (int64_t i = 0; i < g->m; i++)
-        gs_element_store(g->d_type, trial->image + at, z * g->stride_d + j * g->ldd + i, normal(random));
+        gs_element_store(g->d_type, c, z * g->stride_d + j * g->ldd + i, normal(random));
 }
 
 bool gs_trial_make(gs_trial_t *trial, const gs_case_t *from, gs_type_t ab_type, gs_type_t d_type,
@@ -174,10 +173,11 @@ bool gs_trial_make(gs_trial_t *trial, const gs_case_t *from, gs_type_t ab_type, 
   fill_operand(trial, false, random);
   fill_operand(trial, true, random);
   if (from->data == GS_DATA_SPECIALS) place_specials(trial);
-  if (from->beta != 0) fill_result(trial, trial->c, random);
-  for (int64_t i = 0; i < g->m; i++) gs_element_store(d_type, trial->image + trial->bias, i, normal(random));
-  memcpy(trial->image + trial->alpha, &from->alpha, sizeof from->alpha);
-  memcpy(trial->image + trial->beta, &from->beta, sizeof from->beta);
+  if (from->beta != 0) fill_c(trial, random);
+  for (int64_t i = 0; i < g->m; i++)
+    gs_element_store(d_type, gs_trial_at(trial, GS_OPERAND_BIAS), i, normal(random));
+  memcpy(gs_trial_at(trial, GS_OPERAND_ALPHA), &from->alpha, sizeof from->alpha);
+  memcpy(gs_trial_at(trial, GS_OPERAND_BETA), &from->beta, sizeof from->beta);
   return true;
 }
 
@@ -187,16 +187,21 @@ void gs_trial_free(gs_trial_t *trial) {
   *trial = (gs_trial_t){0};
 }
 
-gs_operands_t gs_trial_operands(const gs_trial_t *trial, const void *base) {
-  const unsigned char *at = base;
+gs_operands_t gs_trial_operands_at(const gs_trial_t *trial, const void *const at[GS_OPERAND_COUNT]) {
   bool device = trial->from->device_scalars;
-  return (gs_operands_t){.a = at + trial->a,
-                         .b = at + trial->b,
-                         .c = at + trial->c,
-                         .d = (void *)(uintptr_t)(at + trial->d),
-                         .bias = at + trial->bias,
-                         .alpha = device ? (const void *)(at + trial->alpha) : &trial->from->alpha,
-                         .beta = device ? (const void *)(at + trial->beta) : &trial->from->beta};
+  return (gs_operands_t){.a = at[GS_OPERAND_A],
+                         .b = at[GS_OPERAND_B],
+                         .c = at[GS_OPERAND_C],
+                         .d = (void *)(uintptr_t)at[GS_OPERAND_D],
+                         .bias = at[GS_OPERAND_BIAS],
+                         .alpha = device ? at[GS_OPERAND_ALPHA] : &trial->from->alpha,
+                         .beta = device ? at[GS_OPERAND_BETA] : &trial->from->beta};
+}
+
+gs_operands_t gs_trial_operands(const gs_trial_t *trial, const void *base) {
+  const void *at[GS_OPERAND_COUNT];
+  for (int i = 0; i < GS_OPERAND_COUNT; i++) at[i] = (const char *)base + trial->operands[i].at;
+  return gs_trial_operands_at(trial, at);
 }
 
 /* ---- verdict ---- */
@@ -208,7 +213,8 @@ const char *gs_trial_judge(const gs_trial_t *trial, unsigned char *after, double
   *gate = (gs_gate_t){0};
   for (int64_t z = 0; z < g->batch; z++)
     for (int64_t j = 0; j < g->n; j++) {
-      size_t at = trial->d + (size_t)(z * g->stride_d + j * g->ldd) * gs_type_bytes[g->d_type];
+      size_t at = trial->operands[GS_OPERAND_D].at +
+                  (size_t)(z * g->stride_d + j * g->ldd) * gs_type_bytes[g->d_type];
       gs_gate_add(gate, g->d_type, after + at, trial->reference + (z * g->n + j) * g->m, g->m);
       memcpy(after + at, trial->image + at, column_bytes);
     }

@@ -49,6 +49,21 @@ typedef struct {
 extern const gs_case_t gs_cases[];
 extern const int gs_case_count;
 
+/* The operands of a trial, each from its first element to its last. */
+typedef enum {
+  GS_OPERAND_A,
+  GS_OPERAND_B,
+  GS_OPERAND_C,
+  GS_OPERAND_D,
+  GS_OPERAND_BIAS,
+  GS_OPERAND_ALPHA,
+  GS_OPERAND_BETA,
+  GS_OPERAND_COUNT
+} gs_operand_t;
+typedef struct {
+  size_t at, bytes; /* at: offset into the image */
+} gs_extent_t;
+
 /* One allocation holds all: margins, gaps and D are poisoned, so that a read outside shows as NaN and a
  * write outside as a changed byte. */
 typedef struct {
@@ -56,10 +71,15 @@ typedef struct {
   gs_gemm_t gemm;
   unsigned char *image; /* the allocation before a launch */
   size_t bytes;
-  size_t a, b, c, d, bias, alpha, beta; /* offsets into it */
-  size_t d_region, d_region_bytes;      /* what a launch may change, margins and gaps included */
-  double *reference;                    /* m x n x batch, without gaps; filled in by the caller */
+  gs_extent_t operands[GS_OPERAND_COUNT];
+  size_t d_region, d_region_bytes; /* what a launch may change, margins and gaps included */
+  double *reference;               /* m x n x batch, without gaps; filled in by the caller */
 } gs_trial_t;
+
+/* Where an operand lies in the image. */
+static inline void *gs_trial_at(const gs_trial_t *trial, gs_operand_t which) {
+  return trial->image + trial->operands[which].at;
+}
 
 #define GS_TRIAL_MARGIN 4096 /* bytes */
 
@@ -67,8 +87,9 @@ typedef struct {
 bool gs_trial_make(gs_trial_t *trial, const gs_case_t *from, gs_type_t ab_type, gs_type_t d_type,
                    gs_op_t transa, gs_op_t transb, bool small, gs_random_t *random);
 void gs_trial_free(gs_trial_t *trial);
-/* The operands of a trial whose image lies at base. */
+/* The operands of a trial whose image lies at base, or each of which lies at its own address. */
 gs_operands_t gs_trial_operands(const gs_trial_t *trial, const void *base);
+gs_operands_t gs_trial_operands_at(const gs_trial_t *trial, const void *const at[GS_OPERAND_COUNT]);
 
 /* Judges the allocation after a launch. Puts D's elements in after back to what they were, and so finds
  * every byte that was written outside them. NULL, or what is wrong (a static text). */

@@ -25,7 +25,8 @@ static const char help[] =
     "three\n"
     "magnitudes, with outliers and deep sums, exact integers, tails, leading dimensions, scalars, "
     "epilogues,\n"
-    "batches, split-K, NaN and infinity, writes and reads outside the matrices, bit-equal repeats.\n"
+    "batches, split-K, NaN and infinity, bit-equal repeats; operands with poison around them, then between\n"
+    "guard pages, where a read or write outside the matrices ends in CUDA_ERROR_ILLEGAL_ADDRESS.\n"
     "worst=0.97 says: the largest error, over all cases, was 0.97 of what is allowed there.\n\n"
     "With KERNEL, these: ids, tiles (mma_128x96x32_s4_w4: all types and layouts), patterns, or a file of "
     "them;\n"
@@ -244,6 +245,15 @@ static int run_child(gs_board_t *board, const gs_command_t *command) {
   return GS_VERIFY_LOST;
 }
 
+/* The kernels that took their process or its context with them. */
+static void tell_of_the_lost(gs_board_t *board) {
+  for (int i = 0; i < gs_kernel_count(); i++) {
+    gs_outcome_t *outcome = &board->outcomes[i];
+    if (outcome->wanted && outcome->state == GS_CHECKED_FAULTY && !outcome->told)
+      gs_outcome_print(i, outcome);
+  }
+}
+
 static void print_json(const gs_board_t *board, const gs_command_t *command, int failed, int refused) {
   cJSON *root = cJSON_CreateObject(), *kernels = cJSON_AddArrayToObject(root, "kernels");
   cJSON_AddStringToObject(root, "gpu", board->gpu);
@@ -297,6 +307,7 @@ int gs_cmd_verify(int argc, char **argv) {
   do {
     left = count(board, GS_UNCHECKED);
     status = run_child(board, &command);
+    if (!command.json) tell_of_the_lost(board);
   } while (status == GS_VERIFY_LOST && !command.one_process && count(board, GS_UNCHECKED) < left);
   left = count(board, GS_UNCHECKED);
   if (status != GS_EXIT_OK && left == board->wanted) return GS_EXIT_MACHINE;

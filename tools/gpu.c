@@ -40,10 +40,6 @@ bool gs_gpu_note(gs_gpu_t *gpu, CUresult result, const char *what) {
   return false;
 }
 
-/* Calls the driver unless an earlier call failed, and notes the result under the function's name. */
-#define TRY(gpu, name, ...)                                                                                  \
-  gs_gpu_note(gpu, gs_gpu_ok(gpu) ? gs_driver_tools.name(__VA_ARGS__) : (gpu)->error, #name)
-
 bool gs_gpu_forgive(gs_gpu_t *gpu) {
   if (gs_driver_tools.cuCtxSynchronize() != CUDA_SUCCESS) return false;
   gpu->error = CUDA_SUCCESS;
@@ -102,11 +98,11 @@ gs_status_t gs_gpu_open(gs_gpu_t *gpu, int ordinal) {
     return GS_DRIVER;
   }
   read_attributes(gpu);
-  TRY(gpu, cuDevicePrimaryCtxRetain, &gpu->context, gpu->device.handle);
-  TRY(gpu, cuCtxSetCurrent, gpu->context);
-  TRY(gpu, cuStreamCreate, &gpu->stream, CU_STREAM_DEFAULT);
-  TRY(gpu, cuEventCreate, &gpu->begin, CU_EVENT_DEFAULT);
-  TRY(gpu, cuEventCreate, &gpu->end, CU_EVENT_DEFAULT);
+  GS_GPU_TRY(gpu, cuDevicePrimaryCtxRetain, &gpu->context, gpu->device.handle);
+  GS_GPU_TRY(gpu, cuCtxSetCurrent, gpu->context);
+  GS_GPU_TRY(gpu, cuStreamCreate, &gpu->stream, CU_STREAM_DEFAULT);
+  GS_GPU_TRY(gpu, cuEventCreate, &gpu->begin, CU_EVENT_DEFAULT);
+  GS_GPU_TRY(gpu, cuEventCreate, &gpu->end, CU_EVENT_DEFAULT);
   return gs_gpu_ok(gpu) ? GS_OK : GS_DRIVER;
 }
 
@@ -121,27 +117,27 @@ void gs_gpu_close(gs_gpu_t *gpu) {
 
 CUdeviceptr gs_gpu_alloc(gs_gpu_t *gpu, size_t bytes) {
   CUdeviceptr address = 0;
-  return TRY(gpu, cuMemAlloc, &address, bytes) ? address : 0;
+  return GS_GPU_TRY(gpu, cuMemAlloc, &address, bytes) ? address : 0;
 }
 
 void gs_gpu_free(gs_gpu_t *gpu, CUdeviceptr address) {
-  if (address) TRY(gpu, cuMemFree, address);
+  if (address) GS_GPU_TRY(gpu, cuMemFree, address);
 }
 
 void gs_gpu_write(gs_gpu_t *gpu, CUdeviceptr to, const void *from, size_t bytes) {
-  if (bytes) TRY(gpu, cuMemcpyHtoD, to, from, bytes);
+  if (bytes) GS_GPU_TRY(gpu, cuMemcpyHtoD, to, from, bytes);
 }
 
 void gs_gpu_read(gs_gpu_t *gpu, void *to, CUdeviceptr from, size_t bytes) {
-  if (bytes) TRY(gpu, cuMemcpyDtoH, to, from, bytes);
+  if (bytes) GS_GPU_TRY(gpu, cuMemcpyDtoH, to, from, bytes);
 }
 
 void gs_gpu_fill(gs_gpu_t *gpu, CUdeviceptr to, int byte, size_t bytes) {
-  if (bytes) TRY(gpu, cuMemsetD8, to, (unsigned char)byte, bytes);
+  if (bytes) GS_GPU_TRY(gpu, cuMemsetD8, to, (unsigned char)byte, bytes);
 }
 
 void gs_gpu_sync(gs_gpu_t *gpu) {
-  TRY(gpu, cuStreamSynchronize, gpu->stream);
+  GS_GPU_TRY(gpu, cuStreamSynchronize, gpu->stream);
 }
 
 void gs_gpu_launch(gs_gpu_t *gpu, CUkernel kernel, const gs_launch_t *launch, void **arguments) {
@@ -149,10 +145,10 @@ void gs_gpu_launch(gs_gpu_t *gpu, CUkernel kernel, const gs_launch_t *launch, vo
   CUlaunchAttribute attribute;
   gs_launch_config(launch, gpu->stream, &config, &attribute);
   if (launch->cluster > 1)
-    TRY(gpu, cuLaunchKernelEx, &config, (CUfunction)kernel, arguments, NULL);
+    GS_GPU_TRY(gpu, cuLaunchKernelEx, &config, (CUfunction)kernel, arguments, NULL);
   else
-    TRY(gpu, cuLaunchKernel, (CUfunction)kernel, launch->grid[0], launch->grid[1], launch->grid[2],
-        launch->block, 1, 1, launch->smem, gpu->stream, arguments, NULL);
+    GS_GPU_TRY(gpu, cuLaunchKernel, (CUfunction)kernel, launch->grid[0], launch->grid[1], launch->grid[2],
+               launch->block, 1, 1, launch->smem, gpu->stream, arguments, NULL);
 }
 
 static int attribute_of(const gs_gpu_t *gpu, CUkernel kernel, CUfunction_attribute attribute) {
@@ -208,22 +204,23 @@ gs_params_t gs_gpu_params(const gs_gemm_t *g, const gs_operands_t *o, int split_
 CUgraphExec gs_gpu_capture(gs_gpu_t *gpu, gs_enqueue_t enqueue, void *context) {
   CUgraph graph = NULL;
   CUgraphExec executable = NULL;
-  if (!TRY(gpu, cuStreamBeginCapture, gpu->stream, CU_STREAM_CAPTURE_MODE_RELAXED)) return NULL;
+  if (!GS_GPU_TRY(gpu, cuStreamBeginCapture, gpu->stream, CU_STREAM_CAPTURE_MODE_RELAXED)) return NULL;
   bool enqueued = enqueue(context);
   CUresult ended = gs_driver_tools.cuStreamEndCapture(gpu->stream, &graph);
   if (enqueued && gs_gpu_note(gpu, ended, "cuStreamEndCapture"))
-    TRY(gpu, cuGraphInstantiateWithFlags, &executable, graph, 0);
-  if (executable) TRY(gpu, cuGraphUpload, executable, gpu->stream); /* else the first replay pays for it */
+    GS_GPU_TRY(gpu, cuGraphInstantiateWithFlags, &executable, graph, 0);
+  if (executable)
+    GS_GPU_TRY(gpu, cuGraphUpload, executable, gpu->stream); /* else the first replay pays for it */
   if (graph) gs_driver_tools.cuGraphDestroy(graph);
   return executable;
 }
 
 double gs_gpu_replay(gs_gpu_t *gpu, CUgraphExec graph) {
   float ms = 0;
-  TRY(gpu, cuEventRecord, gpu->begin, gpu->stream);
-  TRY(gpu, cuGraphLaunch, graph, gpu->stream);
-  TRY(gpu, cuEventRecord, gpu->end, gpu->stream);
+  GS_GPU_TRY(gpu, cuEventRecord, gpu->begin, gpu->stream);
+  GS_GPU_TRY(gpu, cuGraphLaunch, graph, gpu->stream);
+  GS_GPU_TRY(gpu, cuEventRecord, gpu->end, gpu->stream);
   gs_gpu_sync(gpu);
-  TRY(gpu, cuEventElapsedTime, &ms, gpu->begin, gpu->end);
+  GS_GPU_TRY(gpu, cuEventElapsedTime, &ms, gpu->begin, gpu->end);
   return 1e3 * ms;
 }

@@ -35,6 +35,9 @@ static inline bool gs_gpu_ok(const gs_gpu_t *gpu) {
 }
 /* Notes a driver call's result; what names the call. Returns gs_gpu_ok. */
 bool gs_gpu_note(gs_gpu_t *gpu, CUresult result, const char *what);
+/* Calls the driver unless an earlier call failed, and notes the result under the function's name. */
+#define GS_GPU_TRY(gpu, name, ...)                                                                           \
+  gs_gpu_note(gpu, gs_gpu_ok(gpu) ? gs_driver_tools.name(__VA_ARGS__) : (gpu)->error, #name)
 /* Forgets an error that left the context whole (a refused launch or allocation); false where it did not. */
 bool gs_gpu_forgive(gs_gpu_t *gpu);
 

@@ -123,7 +123,7 @@ static bool transpose(bench_t *bench) {
   bench->transposed_image = malloc(bench->transposed_bytes);
   if (!bench->transposed_image) return false;
   memset(bench->transposed_image, GS_POISON_BYTE, bench->transposed_bytes);
-  const uint16_t *from = (const uint16_t *)(bench->trial.image + bench->trial.a);
+  const uint16_t *from = (const uint16_t *)gs_trial_at(&bench->trial, GS_OPERAND_A);
   uint16_t *to = (uint16_t *)(bench->transposed_image + GS_TRIAL_MARGIN);
   for (int64_t l = 0; l < g->k; l++)
     for (int64_t j = 0; j < g->m; j++) to[j * g->k + l] = from[l * g->lda + j];

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "baseline.h"
+#include "fence.h"
 #include "progress.h"
 #include "tools.h"
 
@@ -26,7 +27,8 @@ typedef struct {
   /* Memory, which grows as cases need. */
   CUdeviceptr arena, doubles, workspace;
   size_t arena_bytes, doubles_bytes, workspace_bytes;
-  unsigned char *after, *again, *workspace_after; /* host copies */
+  unsigned char *after, *again; /* host copies */
+  gs_fence_t fences[GS_OPERAND_COUNT];
 } gs_checker_t;
 
 /* The kernels of one pair of types and one layout, which share operands and references. */
@@ -118,35 +120,64 @@ static const char *judge_workspace(gs_checker_t *checker, size_t needed) {
   return NULL;
 }
 
-static void launch(gs_checker_t *checker, int index, const gs_trial_t *trial, unsigned char *after) {
+/* Where the operands of a launch lie. */
+typedef enum { IN_ARENA, AT_FIRST, AT_LAST, PLACES } gs_place_t; /* the others: between guard pages */
+
+static void fence_in(gs_checker_t *checker, const gs_trial_t *trial, gs_place_t place,
+                     const void *at[GS_OPERAND_COUNT]) {
+  for (int i = 0; i < GS_OPERAND_COUNT; i++)
+    at[i] = gs_gpu_pointer(
+        gs_fence_place(&checker->gpu, &checker->fences[i], place == AT_LAST ? GS_FENCE_LAST : GS_FENCE_FIRST,
+                       checker->arena + trial->operands[i].at, trial->operands[i].bytes, GS_POISON_BYTE));
+  if (trial->from->in_place) at[GS_OPERAND_C] = at[GS_OPERAND_D];
+}
+
+/* D, from between guard pages to the arena, where it is judged. */
+static void fetch_d(gs_checker_t *checker, const gs_trial_t *trial, const void *d) {
+  const gs_extent_t *extent = &trial->operands[GS_OPERAND_D];
+  GS_GPU_TRY(&checker->gpu, cuMemcpyDtoD, checker->arena + extent->at, (CUdeviceptr)(uintptr_t)d,
+             extent->bytes);
+}
+
+static void launch(gs_checker_t *checker, int index, const gs_trial_t *trial, gs_place_t place,
+                   unsigned char *after) {
   gs_gpu_t *gpu = &checker->gpu;
   const gs_case_t *from = trial->from;
   gs_kernel_t kernel = gs_kernel_at(index);
   CUkernel handle = gs_device_kernel(index, gpu->device.handle);
   gs_operands_t o = gs_trial_operands(trial, gs_gpu_pointer(checker->arena));
+  const void *at[GS_OPERAND_COUNT];
+  if (!handle) gs_gpu_note(gpu, CUDA_ERROR_NO_BINARY_FOR_GPU, "loading the kernel");
+  gs_gpu_write(gpu, checker->arena + trial->d_region, trial->image + trial->d_region, trial->d_region_bytes);
+  if (place != IN_ARENA) {
+    fence_in(checker, trial, place, at);
+    o = gs_trial_operands_at(trial, at);
+  }
   bool works = gs_kernel_workspace(&kernel, &trial->gemm, from->split_k, gpu->device.sm) != 0;
   gs_params_t p = gs_gpu_params(&trial->gemm, &o, from->split_k, from->raster, works ? checker->workspace : 0,
                                 from->device_scalars);
   gs_launch_t how = gs_kernel_launch(&kernel, &trial->gemm, from->split_k, gpu->device.sm);
-  if (!handle) gs_gpu_note(gpu, CUDA_ERROR_NO_BINARY_FOR_GPU, "loading the kernel");
-  gs_gpu_write(gpu, checker->arena + trial->d_region, trial->image + trial->d_region, trial->d_region_bytes);
   gs_gpu_launch(gpu, handle, &how, (void *[]){&p});
   gs_gpu_sync(gpu);
+  if (place != IN_ARENA) fetch_d(checker, trial, o.d);
   gs_gpu_read(gpu, after, checker->arena, trial->bytes);
 }
 
-/* Runs the kernel on the trial, twice; NULL or what is wrong. */
+/* Runs the kernel on the trial, once in the arena and twice between guard pages; NULL or what is wrong. */
 static const char *check(gs_checker_t *checker, int index, const gs_trial_t *trial, double library,
                          gs_gate_t *gate) {
   gs_kernel_t kernel = gs_kernel_at(index);
   *gate = (gs_gate_t){0};
   size_t workspace = set_workspace(checker, &kernel, trial);
   if (workspace == SIZE_MAX) return "the registry says that k cannot be split";
-  launch(checker, index, trial, checker->after);
-  launch(checker, index, trial, checker->again);
+  launch(checker, index, trial, IN_ARENA, checker->after);
+  bool same = true;
+  for (gs_place_t place = AT_FIRST; place < PLACES && gs_gpu_ok(&checker->gpu); place++) {
+    launch(checker, index, trial, place, checker->again);
+    same = same && memcmp(checker->after, checker->again, trial->bytes) == 0;
+  }
   const char *scratch = judge_workspace(checker, workspace);
   if (!gs_gpu_ok(&checker->gpu)) return checker->gpu.fault;
-  bool same = memcmp(checker->after, checker->again, trial->bytes) == 0;
   const char *why = gs_trial_judge(trial, checker->after, library, gate);
   if (why) return why;
   return same ? scratch : "two runs on the same operands differ";
@@ -245,7 +276,8 @@ static bool check_case(gs_checker_t *checker, const gs_group_t *group, const gs_
   return alive;
 }
 
-void gs_outcome_print(int index, const gs_outcome_t *outcome) {
+void gs_outcome_print(int index, gs_outcome_t *outcome) {
+  outcome->told = true;
   char id[GS_KERNEL_ID_MAX];
   gs_kernel_t kernel = gs_kernel_at(index);
   gs_kernel_format(id, sizeof id, &kernel);

@@ -10,7 +10,7 @@ typedef enum { GS_UNCHECKED, GS_CHECKED_OK, GS_CHECKED_FAULTY } gs_check_t;
 
 typedef struct {
   gs_check_t state;
-  bool wanted;
+  bool wanted, told; /* told: it has had its line */
   int cases;
   double worst;            /* largest error over its bound */
   const char *worst_case;  /* a static text, as the next */
@@ -50,6 +50,6 @@ void gs_trial_compute(gs_trial_t *trial, gs_gpu_t *gpu, gs_reference_t *referenc
                       CUdeviceptr doubles);
 
 /* One line on stdout. */
-void gs_outcome_print(int index, const gs_outcome_t *outcome);
+void gs_outcome_print(int index, gs_outcome_t *outcome);
 
 #endif

@@ -205,9 +205,20 @@ static void use_workspace(const work_t *work) {
          work->workspace_bytes - GS_SPLIT_COUNTERS * sizeof *work->counters);
 }
 
+/* SIM_WRONG's "before" and "behind": as far from A as no vector load of a right kernel gets. */
+static void stray(const work_t *work) {
+  const product_t *p = &work->product;
+  int64_t columns = p->transa ? p->m : p->k, rows = p->transa ? p->k : p->m;
+  int64_t last = p->stride_a * (p->batch - 1) + p->lda * (columns - 1) + rows;
+  const char *a = p->a;
+  if (work->flaw.strays)
+    (void)*(volatile const char *)(work->flaw.strays < 0 ? a - 16 : a + last * value_bytes(p->a_type) + 16);
+}
+
 static void compute(const void *argument) {
   const work_t *work = argument;
   double begin = sim_now_us();
+  stray(work);
   if (work->counters) use_workspace(work);
   if (!sim_times_only() && !product_run(&work->product)) driver_stop("out of memory");
   if (work->flaw.is_wrong) product_spoil(&work->product, work->flaw.wrong, work->flaw.last_only);

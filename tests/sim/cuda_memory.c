@@ -128,6 +128,75 @@ SIM_EXPORT CUresult cuMemGetInfo(size_t *free_bytes, size_t *total) {
   return CUDA_SUCCESS;
 }
 
+/* Memory apart from its addresses, in pieces of MAPPING. */
+enum { MAPPING = 64 << 10 };
+
+SIM_EXPORT CUresult cuMemGetAllocationGranularity(size_t *unit, const CUmemAllocationProp *properties,
+                                                  CUmemAllocationGranularity_flags option) {
+  SIM_ENTER(unit, properties, option);
+  DRIVER_TRY(driver_ready());
+  *unit = MAPPING;
+  return CUDA_SUCCESS;
+}
+
+SIM_EXPORT CUresult cuMemAddressReserve(CUdeviceptr *address, size_t bytes, size_t alignment,
+                                        CUdeviceptr wish, unsigned long long flags) {
+  SIM_ENTER(address, bytes, alignment, wish, flags);
+  DRIVER_TRY(driver_ready());
+  if (!bytes || bytes % MAPPING) return CUDA_ERROR_INVALID_VALUE;
+  void *found = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  *address = (CUdeviceptr)found;
+  return found == MAP_FAILED ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
+}
+
+SIM_EXPORT CUresult cuMemAddressFree(CUdeviceptr address, size_t bytes) {
+  SIM_ENTER(address, bytes);
+  DRIVER_TRY(driver_ready());
+  return munmap((void *)address, bytes) ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+}
+
+/* The handle is the size, which counts as used until the memory is unmapped: nobody here maps memory twice. */
+SIM_EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *memory, size_t bytes,
+                                const CUmemAllocationProp *properties, unsigned long long flags) {
+  SIM_ENTER(memory, bytes, properties, flags);
+  DRIVER_TRY(driver_ready_with_context());
+  if (!bytes || bytes % MAPPING) return CUDA_ERROR_INVALID_VALUE;
+  if (!take(bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
+  *memory = bytes;
+  return CUDA_SUCCESS;
+}
+
+SIM_EXPORT CUresult cuMemRelease(CUmemGenericAllocationHandle memory) {
+  SIM_ENTER(memory);
+  DRIVER_TRY(driver_ready());
+  return memory ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+SIM_EXPORT CUresult cuMemMap(CUdeviceptr address, size_t bytes, size_t offset,
+                             CUmemGenericAllocationHandle memory, unsigned long long flags) {
+  SIM_ENTER(address, bytes, offset, memory, flags);
+  DRIVER_TRY(driver_ready());
+  return address && offset + bytes <= memory ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+SIM_EXPORT CUresult cuMemSetAccess(CUdeviceptr address, size_t bytes, const CUmemAccessDesc *access,
+                                   size_t count) {
+  SIM_ENTER(address, bytes, access, count);
+  DRIVER_TRY(driver_ready());
+  if (mprotect((void *)address, bytes, PROT_READ | PROT_WRITE)) return CUDA_ERROR_INVALID_VALUE;
+  memset((void *)address, 0xff, bytes);
+  return CUDA_SUCCESS;
+}
+
+SIM_EXPORT CUresult cuMemUnmap(CUdeviceptr address, size_t bytes) {
+  SIM_ENTER(address, bytes);
+  DRIVER_TRY(driver_ready());
+  void *found =
+      mmap((void *)address, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+  atomic_fetch_sub(used_bytes, bytes);
+  return found == MAP_FAILED ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+}
+
 static CUresult copy(void *to, const void *from, size_t bytes) {
   DRIVER_TRY(driver_ready_with_context());
   DRIVER_TRY(driver_unsafe());

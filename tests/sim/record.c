@@ -51,7 +51,8 @@ sim_flaw_t sim_flaw(const char *name) {
   if (setting(host_times, name, value, sizeof value)) flaw.host_us = strtod(value, NULL);
   if (setting(wrong, name, value, sizeof value)) {
     const char *colon = strchr(value, ':');
-    flaw.is_wrong = true;
+    flaw.strays = !strcmp(value, "before") ? -1 : !strcmp(value, "behind");
+    flaw.is_wrong = !flaw.strays;
     flaw.last_only = !strncmp(value, "last", 4);
     flaw.wrong = strtod(colon ? colon + 1 : "nan", NULL);
   }

@@ -28,6 +28,7 @@ bool sim_times_only(void); /* SIM_NOCOMPUTE=times */
 typedef struct {
   double us, host_us, wrong;
   bool is_wrong, last_only;
+  int strays; /* -1: a read before A, 1: one behind it */
 } sim_flaw_t;
 sim_flaw_t sim_flaw(const char *name);
 double sim_now_us(void);

@@ -15,7 +15,7 @@
  *   SIM_LATE_US=500        user objects hear of the end of their graphs so late
  *   SIM_WRONG=mma_*:all:0.01
  *                          results of kernels (or algorithms, lt_5) whose ids match are off: all by that part of themselves, or "last":
- *                          the last element; "last:nan"
+ *                          the last element; "last:nan". "before", "behind": right, but A is read beyond its ends
  *   SIM_REFUSE=3           cublasLtMatmulAlgoCheck refuses algorithm 3
  *   SIM_GPU=name  SIM_DEVICES=2  SIM_MEMORY_MB=65536  SIM_MEMORY_SHARED=file  SIM_CUBLAS_VERSION=13.0.2 */
 #ifndef GS_SIM_H

@@ -76,22 +76,22 @@ static void expect_seen(const char *name, size_t (*where)(const gs_trial_t *), c
 }
 
 static size_t before_d(const gs_trial_t *t) {
-  return t->d - 1;
+  return t->operands[GS_OPERAND_D].at - 1;
 }
 static size_t in_gap(const gs_trial_t *t) {
-  return t->d + 2 * (size_t)t->gemm.m;
+  return t->operands[GS_OPERAND_D].at + 2 * (size_t)t->gemm.m;
 }
 static size_t after_d(const gs_trial_t *t) {
-  return t->d + 2 * (size_t)(t->gemm.ldd * t->gemm.n);
+  return t->operands[GS_OPERAND_D].at + 2 * (size_t)(t->gemm.ldd * t->gemm.n);
 }
 static size_t in_a(const gs_trial_t *t) {
-  return t->a;
+  return t->operands[GS_OPERAND_A].at;
 }
 static size_t in_c(const gs_trial_t *t) {
-  return t->c;
+  return t->operands[GS_OPERAND_C].at;
 }
 static size_t between_batches(const gs_trial_t *t) {
-  return t->d + 2 * (size_t)t->gemm.stride_d - 1;
+  return t->operands[GS_OPERAND_D].at + 2 * (size_t)t->gemm.stride_d - 1;
 }
 
 Test(cases, C5_writes_outside_d_are_seen) {
@@ -106,7 +106,7 @@ Test(cases, C5_writes_outside_d_are_seen) {
 Test(cases, an_unwritten_or_wrong_element_is_seen) {
   gs_done_t made = done(case_named("tails"), GS_TYPE_F16, GS_TYPE_F16, GS_OP_N, GS_OP_N);
   const gs_gemm_t *g = &made.trial.gemm;
-  void *d = made.after + made.trial.d;
+  void *d = made.after + made.trial.operands[GS_OPERAND_D].at;
   int64_t last = (g->n - 1) * g->ldd + g->m - 1;
   double right = gs_element_load(GS_TYPE_F16, d, last);
   memset((uint16_t *)d + last, GS_POISON_BYTE, 2);
@@ -125,14 +125,16 @@ Test(cases, an_unwritten_or_wrong_element_is_seen) {
 
 Test(cases, C3_C5_what_is_not_to_be_read_is_nan) {
   gs_done_t made = done(case_named("device_alpha_0"), GS_TYPE_F16, GS_TYPE_F16, GS_OP_N, GS_OP_N);
-  cr_assert(isnan(gs_element_load(GS_TYPE_F16, made.trial.image + made.trial.a, 0)));
+  cr_assert(isnan(gs_element_load(GS_TYPE_F16, gs_trial_at(&made.trial, GS_OPERAND_A), 0)));
   drop(&made);
   made = done(case_named("tails"), GS_TYPE_F16, GS_TYPE_F16, GS_OP_N, GS_OP_N);
   const gs_trial_t *t = &made.trial;
-  cr_assert(isnan(gs_element_load(GS_TYPE_F16, t->image + t->c, 0)), "C, where beta is 0");
-  cr_assert(isnan(gs_element_load(GS_TYPE_F16, t->image + t->a, -1)), "before A");
-  cr_assert(isnan(gs_element_load(GS_TYPE_F16, t->image + t->a, t->gemm.m)), "the gap below a column of A");
-  cr_assert(isnan(gs_element_load(GS_TYPE_F16, t->image + t->b, t->gemm.ldb * t->gemm.n)), "after B");
+  cr_assert(isnan(gs_element_load(GS_TYPE_F16, gs_trial_at(t, GS_OPERAND_C), 0)), "C, where beta is 0");
+  cr_assert(isnan(gs_element_load(GS_TYPE_F16, gs_trial_at(t, GS_OPERAND_A), -1)), "before A");
+  cr_assert(isnan(gs_element_load(GS_TYPE_F16, gs_trial_at(t, GS_OPERAND_A), t->gemm.m)),
+            "the gap below a column of A");
+  cr_assert(isnan(gs_element_load(GS_TYPE_F16, gs_trial_at(t, GS_OPERAND_B), t->gemm.ldb * t->gemm.n)),
+            "after B");
   drop(&made);
 }
 
@@ -146,8 +148,8 @@ Test(cases, integers_pass_2048_and_cancel) {
   double sum = 0, largest = 0;
   int odd_past_2048 = 0;
   for (int64_t l = 0; l < g->k; l++) {
-    sum += gs_element_load(GS_TYPE_F16, trial.image + trial.a, l) *
-           gs_element_load(GS_TYPE_F16, trial.image + trial.b, l);
+    sum += gs_element_load(GS_TYPE_F16, gs_trial_at(&trial, GS_OPERAND_A), l) *
+           gs_element_load(GS_TYPE_F16, gs_trial_at(&trial, GS_OPERAND_B), l);
     odd_past_2048 += sum > 2048 && fmod(sum, 2) != 0;
     largest = fmax(largest, sum);
   }

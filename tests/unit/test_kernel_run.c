@@ -286,6 +286,33 @@ Test(kernel_run, S7_clusters_add_up, .timeout = 600) {
   }
 }
 
+/* More parts than a cluster has: by a workspace, in a fixed order. Of two layouts, the small tiles, for the time it takes. */
+Test(kernel_run, S7_C5_sixteen_parts_add_up, .timeout = 600) {
+  int tried = 0;
+  for (int i = 0; i < gs_shipped_count(); ++i) {
+    gs_kernel_t k = gs_shipped_at(i);
+    bool small = k.bm * k.bn <= 32 * 64, mixed = k.ab_type == GS_TYPE_F16 && k.d_type == GS_TYPE_F32;
+    if (!small || !mixed || k.transb == GS_OP_T || gs_kernel_split_max(&k, 90) < GS_SPLIT_MAX) continue;
+    int split_k = GS_SPLIT_MAX - tried++ % 8;
+    case_t c = {"sixteen parts",
+                37 + k.bm - 16,
+                21,
+                40 + k.bk * split_k,
+                0,
+                0,
+                1,
+                split_k,
+                1,
+                E(RELU_BIAS),
+                0.5f,
+                1,
+                false,
+                1};
+    check(&k, &c);
+  }
+  cr_assert_gt(tried, 8);
+}
+
 static const case_t unaligned[] = {
     {"odd addresses, beta, bias", 37, 29, 75, 1, 1, 2, 2, 1, E(BIAS), 1, 3, false, 0},
     {"odd addresses, gelu", 70, 70, 100, 5, 3, 1, 1, 4, E(GELU), 0.125f, 0, false, 0},
