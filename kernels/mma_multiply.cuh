@@ -31,44 +31,49 @@ GS_DEVICE void gs_multiply(const gs_params_t *p, gs_spot_t *spot, int type, int 
   gs_addresses(at_m, GS_BM, kmajor_a, 0, spot->warp_m, GS_M16, shared);
   gs_addresses(at_n, GS_BN, kmajor_b, 1, spot->warp_n, GS_N16, shared + GS_A_BYTES);
 
-  unsigned rows[2][GS_N16][4], columns[2][GS_M16][4];
+  unsigned rows[GS_BUFFERS][GS_N16][4], columns[GS_BUFFERS][GS_M16][4];
   unsigned reads = 0, writes = 0; /* stages, as byte offsets */
   int left = spot->tiles, unfetched = left - GS_STAGES, fetching = 0;
+#define GS_READ(ks)                                                                                          \
+  (gs_fragments(rows[(ks) % GS_BUFFERS], at_n, GS_BN, kmajor_b, GS_N16, reads, ks),                          \
+   gs_fragments(columns[(ks) % GS_BUFFERS], at_m, GS_BM, kmajor_a, GS_M16, reads, ks))
+#define GS_STEP(ks) gs_step(acc, type, rows[(ks) % GS_BUFFERS], columns[(ks) % GS_BUFFERS])
 
   if (left < GS_STAGES - 1)
     gs_copy_wait(0); /* fewer groups than the ring has room for */
   else
     gs_copy_wait(GS_STAGES - 2);
   gs_sync();
-  gs_fragments(rows[0], at_n, GS_BN, kmajor_b, GS_N16, reads, 0);
-  gs_fragments(columns[0], at_m, GS_BM, kmajor_a, GS_M16, reads, 0);
+  GS_READ(0);
 #pragma unroll 1
   for (;;) {
 #pragma unroll
     for (int ks = 0; ks < GS_KS - 1; ++ks) {
-      gs_fragments(rows[(ks + 1) % 2], at_n, GS_BN, kmajor_b, GS_N16, reads, ks + 1);
-      gs_fragments(columns[(ks + 1) % 2], at_m, GS_BM, kmajor_a, GS_M16, reads, ks + 1);
+      if (GS_BUFFERS > 1) GS_READ(ks + 1);
       if (ks == 0 && fetching) gs_fetch(&feed.a, GS_BM, kmajor_a, writes);
       if (ks == (GS_KS > 2) && fetching) gs_fetch(&feed.b, GS_BN, kmajor_b, writes);
       if (ks == (GS_KS > 2)) gs_copy_commit();
-      gs_step(acc, type, rows[ks % 2], columns[ks % 2]);
+      GS_STEP(ks);
+      if (GS_BUFFERS == 1) GS_READ(ks + 1);
     }
     if (--left == 0) break;
     if (fetching) {
       gs_deposit(&feed.a, GS_BM, writes);
       gs_deposit(&feed.b, GS_BN, writes);
     }
+    if (GS_BUFFERS == 1) GS_STEP(GS_KS - 1);
     /* The next stage has landed, and nobody reads this one any more. */
     gs_copy_wait(GS_STAGES - 2);
     gs_sync();
     fetching = unfetched-- > 0;
     writes = reads;
     reads = reads == GS_RING_BYTES - GS_STAGE_BYTES ? 0 : reads + GS_STAGE_BYTES;
-    gs_fragments(rows[0], at_n, GS_BN, kmajor_b, GS_N16, reads, 0);
-    gs_fragments(columns[0], at_m, GS_BM, kmajor_a, GS_M16, reads, 0);
-    gs_step(acc, type, rows[1], columns[1]);
+    GS_READ(0);
+    if (GS_BUFFERS > 1) GS_STEP(GS_KS - 1);
   }
-  gs_step(acc, type, rows[1], columns[1]);
+  GS_STEP(GS_KS - 1);
+#undef GS_READ
+#undef GS_STEP
 }
 
 #endif

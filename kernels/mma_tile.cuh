@@ -25,6 +25,8 @@ enum {
   GS_M16 = GS_WM / 16,
   GS_N16 = GS_WN / 16,
   GS_KS = GS_BK / 16, /* instruction steps in a k-tile */
+  GS_BUFFERS =
+      GS_N16 * GS_M8 > 32 ? 1 : 2, /* of fragments: beside more than 128 sums there is no room for two */
   GS_A_BYTES = GS_BM * GS_BK * 2,
   GS_STAGE_BYTES = GS_A_BYTES + GS_BN * GS_BK * 2,
   GS_RING_BYTES = GS_STAGES * GS_STAGE_BYTES,
