@@ -152,6 +152,9 @@ GS_DEVICE void gs_once_b64(const void *at, unsigned v[2]) {
 GS_DEVICE void gs_once_b128(const void *at, unsigned v[4]) {
   gs_load_b128(at, v);
 }
+GS_DEVICE void gs_near_b128(const void *at, unsigned v[4]) {
+  gs_load_b128(at, v);
+}
 GS_DEVICE void gs_store_b64(void *at, const unsigned v[2]) {
   gs_emulated_store(at, v, 8);
 }

@@ -65,11 +65,17 @@ GS_DEVICE void gs_load_row(int h, const char *at, unsigned *v) {
   if (h == 8) gs_once_b128(at, v);
 }
 
-/* The chunk of stage s, whole. */
-GS_DEVICE void gs_fetch(const gs_reader_t *r, int h, int kmajor, int s, unsigned *v) {
+/* The chunk of stage s, whole. shared: other blocks want it too. */
+GS_DEVICE void gs_fetch(const gs_reader_t *r, int h, int kmajor, int shared, int s, unsigned *v) {
   if (kmajor) {
 #pragma unroll
-    for (int i = 0; i < h; ++i) gs_once_b128(r->from[i] + gs_chunk_place(s) * 64, v + 4 * i);
+    for (int i = 0; i < h; ++i) {
+      const char *at = r->from[i] + gs_chunk_place(s) * 64;
+      if (shared)
+        gs_near_b128(at, v + 4 * i);
+      else
+        gs_once_b128(at, v + 4 * i);
+    }
   } else {
     const long long ld =
         gs_opaque(r->ld); /* else the products below are kept in registers, two for each load */
@@ -167,7 +173,7 @@ GS_DEVICE void gs_multiply(const gs_params_t *p, gs_spot_t *spot, int type, int 
   const int k0 = (spot->first + warp * GS_RUN) * 32;
   unsigned v_a[GS_STAGES][GS_WORDS(GS_HM)], v_b[GS_STAGES][GS_WORDS(GS_HN)];
   gs_reader_t a, b;
-#define GS_FETCH(s)   (gs_fetch(&a, GS_HM, kmajor_a, s, v_a[s]), gs_fetch(&b, GS_HN, kmajor_b, s, v_b[s]))
+#define GS_FETCH(s)   (gs_fetch(&a, GS_HM, kmajor_a, 0, s, v_a[s]), gs_fetch(&b, GS_HN, kmajor_b, 1, s, v_b[s]))
 #define GS_STEP(a, b) gs_step(acc, type, kmajor_r, kmajor_c, GS_SWAP ? a : b, GS_SWAP ? b : a)
 
   gs_reader_init(&a, GS_HM, kmajor_a, spot->a, p->lda, spot->m, p->m, k0);

@@ -262,6 +262,8 @@ static const case_t arguments[] = {
     {"batch, bias, raster", 70, 41, 40, 8, 0, 3, 1, 2, E(BIAS), 1, 0, false, 0},
     {"split-K, gelu", 70, 41, 330, 8, 0, 1, 3, 1, E(GELU), 0.0625f, 0, false, 0},
     {"split-K, batch, more splits than k-tiles", 33, 20, 70, 8, 0, 2, 5, 1, E(DEFAULT), 1, 1, false, 0},
+    {"one column, whole rows of A", 45, 1, 640, 8, 0, 2, 1, 1, E(GELU_BIAS), 0.0625f, 0.5f, false, 0},
+    {"one column, split-K", 45, 1, 1120, 0, 0, 1, 3, 1, E(DEFAULT), 1, 0, false, 1},
     {"odd leading dimension of C and D", 45, 33, 64, 0, 0, 1, 1, 2, E(RELU_BIAS), 2, -1, false, 1},
 };
 
