@@ -1,10 +1,12 @@
-/* random COUNT SEED: products drawn at random over entry points, layouts, types, sizes even and odd, leading
+/* random COUNT SEED [leak]: products drawn at random over entry points, layouts, types, sizes even and odd, leading
  * dimensions, alignments, scalars of either memory, batches (forwards, backwards, of one matrix), epilogues and streams;
  * now and then one of many tiles; each checked against the reference, and every byte around C. Prints "calls: N",
- * "wrong: N", "loose: N". On stand-ins or on a GPU.
+ * "wrong: N", "loose: N", and "leaked: N", the bytes that the last calls left behind. On stand-ins or on a GPU.
+ * leak: some calls leave memory behind themselves (to see that it shows).
  * random rows: prints rows of a table that serves many of them. */
 #include "client.h"
 
+#include <malloc.h>
 #include <math.h>
 #include <string.h>
 
@@ -311,11 +313,40 @@ static bool right(const request_t *r, size_t bytes) {
   return true;
 }
 
-int main(int argc, char **argv) {
-  if (argc == 2 && !strcmp(argv[1], "rows")) return print_rows(), 0;
-  if (argc < 3) return 2;
-  long count = atol(argv[1]), wrong = 0, refused = 0, loose = 0;
-  state = strtoull(argv[2], NULL, 10);
+/* ---- what is left behind ---- */
+
+/* The last calls are those before them drawn again: by then whatever is kept of a kernel, a shape or a descriptor is
+ * there, and nothing may be added to it. What malloc keeps at hand for a thread it counts as in use. */
+enum { AGAIN = 10000, HOST_BOUND = 16 << 10, DEVICE_BOUND = 0 };
+
+typedef struct {
+  size_t host, device; /* bytes in use */
+} memory_t;
+
+static memory_t memory(void) {
+  size_t available, total;
+  struct mallinfo2 host = mallinfo2();
+  MUST(cuCtxSynchronize());
+  MUST(cuMemGetInfo(&available, &total));
+  return (memory_t){.host = host.uordblks + host.hblkhd, .device = total - available};
+}
+
+static void leak(long i) {
+  CUdeviceptr piece;
+  if (i % 10 == 0) must(!malloc(32), "malloc");
+  if (i % 1000 == 0) MUST(cuMemAlloc(&piece, 1 << 20));
+}
+
+static long grown(size_t from, size_t to, long bound) {
+  long bytes = (long)to - (long)from;
+  return bytes > bound ? bytes : 0;
+}
+
+/* ---- the run ---- */
+
+static long wrong, refused, loose;
+
+static void open_all(void) {
   MUST(cublasCreate(&handle));
   MUST(cuStreamCreate(&streams[1], CU_STREAM_NON_BLOCKING));
   MUST(cuStreamCreate(&streams[2], CU_STREAM_DEFAULT));
@@ -334,39 +365,62 @@ int main(int argc, char **argv) {
   scalars = device_values(CUDA_R_16F, 8, 98);
   before = malloc(2 * GUARD + ROOM), after = malloc(2 * GUARD + ROOM);
   must(!before || !after, "malloc");
+}
+
+static void report(long i, const request_t *r) {
+  const product_t *p = &r->p;
+  fprintf(
+      stderr,
+      "random: call %ld: way %d types %d %c%c %lldx%lldx%lld ld %lld %lld %lld batch %lld strides %lld %lld "
+      "epilogue %s alpha %g beta %g%s: %g, not %g\n",
+      i, r->way, r->type, "NT"[p->transa], "NT"[p->transb], (long long)p -> m, (long long)p -> n,
+      (long long)p -> k, (long long)p -> lda, (long long)p -> ldb, (long long)p -> ldd, (long long)p -> batch,
+      (long long)p -> stride_a, (long long)p -> stride_b, epilogues[r->epilogue].name, p->alpha, p->beta,
+      r->device_scalars ? " on the device" : "", off.is, off.right);
+}
+
+static void one(long i) {
+  request_t r;
+  draw(&r);
+  const product_t *p = &r.p;
+  size_t width = value_bytes(p->d_type);
+  size_t bytes = GUARD + 16 + (size_t)(p->stride_d * (p->batch - 1) + p->ldd * p->n) * width + GUARD;
+  must(bytes > 2 * GUARD + ROOM, "more room for C");
+  /* Where beta is 0 cuBLAS must not read C: NaN there must not show. */
+  memset(before, 0xff, bytes);
+  size_t first = (size_t)((char *)p->d - c);
+  for (int64_t at = 0; p->beta != 0 && first + (size_t)(at + 1) * width <= bytes; at++)
+    value_store(p->d_type, before + first, at, (double)below(2001) / 1000 - 1);
+  MUST(cuMemcpyHtoD((CUdeviceptr)c, before, bytes));
+  MUST(cuCtxSynchronize()); /* streams of their own do not wait for copies from pageable memory */
+  cublasStatus_t status = call(&r);
+  MUST(cuCtxSynchronize());
+  if (status != CUBLAS_STATUS_SUCCESS)
+    refused++;
+  else if (right(&r, bytes))
+    loose += off.loose;
+  else if (wrong++ < 20) /* enough is said */
+    report(i, &r);
+}
+
+int main(int argc, char **argv) {
+  if (argc == 2 && !strcmp(argv[1], "rows")) return print_rows(), 0;
+  if (argc < 3) return 2;
+  long count = atol(argv[1]), again = count / 2 < AGAIN ? count / 2 : AGAIN;
+  uint64_t mark = state = strtoull(argv[2], NULL, 10);
+  bool leaks = argc > 3 && !strcmp(argv[3], "leak");
+  memory_t then = {0};
+  open_all();
   for (long i = 0; i < count; i++) {
-    request_t r;
-    draw(&r);
-    const product_t *p = &r.p;
-    size_t width = value_bytes(p->d_type);
-    size_t bytes = GUARD + 16 + (size_t)(p->stride_d * (p->batch - 1) + p->ldd * p->n) * width + GUARD;
-    must(bytes > 2 * GUARD + ROOM, "more room for C");
-    /* Where beta is 0 cuBLAS must not read C: NaN there must not show. */
-    for (size_t at = 0; at < bytes; at++) before[at] = 0xff;
-    size_t first = (size_t)((char *)p->d - c);
-    for (int64_t at = 0; p->beta != 0 && first + (size_t)(at + 1) * width <= bytes; at++)
-      value_store(p->d_type, before + first, at, (double)below(2001) / 1000 - 1);
-    MUST(cuMemcpyHtoD((CUdeviceptr)c, before, bytes));
-    MUST(cuCtxSynchronize()); /* streams of their own do not wait for copies from pageable memory */
-    cublasStatus_t status = call(&r);
-    MUST(cuCtxSynchronize());
-    if (status != CUBLAS_STATUS_SUCCESS) {
-      refused++;
-      continue;
-    }
-    if (right(&r, bytes)) {
-      loose += off.loose;
-      continue;
-    }
-    if (wrong++ >= 20) continue; /* enough is said */
-    fprintf(stderr,
-            "random: call %ld: way %d types %d %c%c %lldx%lldx%lld ld %lld %lld %lld batch %lld epilogue %s "
-            "alpha %g beta %g%s: %g, not %g\n",
-            i, r.way, r.type, "NT"[p->transa], "NT"[p->transb], (long long)p -> m, (long long)p -> n,
-            (long long)p -> k, (long long)p -> lda, (long long)p -> ldb, (long long)p -> ldd,
-            (long long)p -> batch, epilogues[r.epilogue].name, p->alpha, p->beta,
-            r.device_scalars ? " on the device" : "", off.is, off.right);
+    if (i == count - 2 * again) mark = state;
+    if (i == count - again) state = mark, then = memory();
+    one(i);
+    if (leaks) leak(i);
   }
+  memory_t now = memory();
+  long leaked = grown(then.host, now.host, HOST_BOUND) + grown(then.device, now.device, DEVICE_BOUND);
   printf("calls: %ld\nrefused: %ld\nloose: %ld\nwrong: %ld\n", count, refused, loose, wrong);
-  return wrong != 0;
+  printf("host: %ld\ndevice: %ld\nleaked: %ld\n", (long)(now.host - then.host),
+         (long)(now.device - then.device), leaked);
+  return wrong != 0 || leaked != 0;
 }

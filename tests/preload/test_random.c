@@ -35,6 +35,7 @@ static void draws(const char *seed, const char *option) {
   cr_expect_eq(run_number(&r, "wrong"), 0);
   cr_expect_eq(run_number(&r, "loose"), 0);
   cr_expect_eq(run_number(&r, "refused"), 0);
+  cr_expect_eq(run_number(&r, "leaked"), 0, "seed %s: %s", seed, r.out);
   cr_expect_eq(RUN_CALLS(&r), 20000);
   int64_t served = RUN_SERVED(&r);
   cr_expect(served > 6000 && served < 14000, "%ld served", (long)served);
@@ -59,5 +60,16 @@ Test(random, sampling_each_changes_nothing) {
 Test(random, a_wrong_element_is_seen) {
   run_t r = RUN(WITH(.table = table, .environment = {"SIM_WRONG=mma_*:last:0.5"}), "random", "2000", "5");
   cr_expect_gt(run_number(&r, "wrong"), 200);
+  run_free(&r);
+}
+
+/* And so are calls that leave memory behind. */
+Test(random, what_leaks_is_seen) {
+  if (*FIRST) cr_skip_test("a sanitizer's malloc keeps no such count");
+  run_t r = RUN(WITH(.table = table), "random", "20000", "6", "leak");
+  cr_expect_eq(run_number(&r, "device"), 10 << 20, "%s", r.out);
+  cr_expect_geq(run_number(&r, "host"), 32000, "%s", r.out);
+  cr_expect_gt(run_number(&r, "leaked"), 10 << 20);
+  cr_expect_eq(r.status, 1);
   run_free(&r);
 }
