@@ -143,8 +143,11 @@ CALLS ?= 1000000
 SEED  ?= 1
 random-calls: $(PRELOAD_DIR)/random $(BUILD)/libgemmshim.so sim
 	(sed '/^[NT]/d' tests/sim/sim.table; $(SIM_PATHS) $(PRELOAD_DIR)/random rows) > $(PRELOAD_DIR)/random.table
-	$(SIM_PATHS) GEMMSHIM_TABLE=$(PRELOAD_DIR)/random.table GEMMSHIM_LOG=1 LD_PRELOAD=$(BUILD)/libgemmshim.so \
-	  $(PRELOAD_DIR)/random $(CALLS) $(SEED)
+	: > $(PRELOAD_DIR)/random.log
+	$(SIM_PATHS) GEMMSHIM_TABLE=$(PRELOAD_DIR)/random.table GEMMSHIM_LOG=2 GEMMSHIM_LOG_RATE=1000000 GEMMSHIM_VRAM_MB=256 \
+	  GEMMSHIM_LOG_FILE=$(PRELOAD_DIR)/random.log LD_PRELOAD=$(BUILD)/libgemmshim.so \
+	  $(PRELOAD_DIR)/random $(CALLS) $(SEED) $(PRELOAD_DIR)/random.log
+	@grep -v ']: cublas' $(PRELOAD_DIR)/random.log; rm $(PRELOAD_DIR)/random.log
 
 ## test-preload: client programs under the preload, without a GPU
 .PHONY: test-preload
