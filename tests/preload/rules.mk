@@ -15,7 +15,7 @@ REAL_CLIENTS := $(if $(REAL_RUNTIME),runtime_errors) $(foreach l,$(REAL_LIBS),nu
 # Programs that link a stand-in in the ordinary way: NAME with cuBLAS 13, NAME-12 with 12.
 PRELOAD_LINKED := plain forker threads entries nested serve special lt errors graph captures contexts shapes algo graphs \
                    places
-PRELOAD_LINKED += probe scenario random replays settings
+PRELOAD_LINKED += probe scenario random replays settings crowd
 PRELOAD_OLD    := plain-12 lt-12
 PRELOAD_CLIENTS := $(PRELOAD_LINKED) $(PRELOAD_OLD) weak host plugin-12.so plugin-13.so extension.so libstub.so \
                    plugin-stub.so $(REAL_CLIENTS) lookup scopes scope-local.so handles-O0.so \

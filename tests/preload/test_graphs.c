@@ -77,6 +77,16 @@ Test(graphs, S2_replays_at_once) {
   run_fared(&r, 4, 4);
 }
 
+/* In thread-local and relaxed mode, and all graphs replayed at once: parts of k by a workspace, as a cluster, none. */
+Test(graphs, S2_S3_captures_on_many_threads_at_once) {
+  const char *const tables[] = {split, cluster, table};
+  for (int i = 0; i < 3; i++) {
+    run_t r = RUN(WITH(.table = tables[i], .environment = {"GEMMSHIM_VRAM_MB=24"}), "crowd", "8", "40");
+    cr_expect_eq(run_number(&r, "grown"), 0, "%s", r.out);
+    run_fared(&r, 8 * 40 * 3, 8 * 40 * 3);
+  }
+}
+
 Test(graphs, S8_a_start_like_vllms_under_the_bound) {
   run_t r = RUN(WITH(.table = split, .environment = {"SIM_MEMORY_MB=128", "GEMMSHIM_VRAM_MB=8"}), "graphs",
                 "many", "51");
