@@ -103,7 +103,7 @@ Test(calls, C3_C15_errors_and_answers_are_cublas_own) {
 Test(calls, C7_C8_special_calls) {
   run_t r = RUN(WITH(.table = table), "special");
   cr_expect_eq(r.status, 0, "%s", r.err);
-  cr_expect_eq(RUN_SERVED(&r), 8, "%ld: 2 wide, 2 half, 4 batches", (long)RUN_SERVED(&r));
+  cr_expect_eq(RUN_SERVED(&r), 10, "%ld: 2 wide, 2 half, 6 batches", (long)RUN_SERVED(&r));
   cr_expect_eq(run_count(&r, RUN_ANY, GS_REASON_OVERLAP, RUN_ANY), 2);
   cr_expect_eq(run_count(&r, RUN_ANY, GS_REASON_ALIGNMENT, RUN_ANY), 1);
   run_free(&r);
