@@ -259,12 +259,13 @@ static cublasStatus_t call(const request_t *r) {
 
 /* How far a result may be off that is of that magnitude, 1 at least: by a single rounding to its type, and by what its sum in
  * fp32 lost. A sum of k products of numbers up to 1 has some k / 8 roundings or more, each of a running sum that wanders
- * as far as sqrt(k), or to the result: what 2^-18 of the result covers at k = SIDE grows by k / SIDE times sqrt(k / SIDE)
- * or the result. Parts of k in 16 bits are rounded where the running sum is; sums in half, as cuBLAS's own 16f are, lose
+ * as far as sqrt(k), times alpha, or to the result: what 2^-18 of the result covers at k = SIDE grows by k / SIDE times
+ * sqrt(k / SIDE) or the result. Parts of k in 16 bits are rounded where the running sum is; sums in half, as cuBLAS's own 16f are, lose
  * more. */
 static double tolerance(const request_t *r, double magnitude, bool in_parts) {
   double rounding = r->p.d_type == CUDA_R_16F ? 0x1.2p-10 : r->p.d_type == CUDA_R_16BF ? 0x1.2p-7 : 0x1p-18;
-  double deeper = fmax(1, (double)r->p.k / SIDE), size = fmax(sqrt(deeper), magnitude);
+  double deeper = fmax(1, (double)r->p.k / SIDE);
+  double size = fmax(deeper > 1 ? sqrt(deeper) * fmax(1, fabs(r->p.alpha)) : 1, magnitude);
   double lost = deeper * size - magnitude; /* 0 up to SIDE */
   if (r->way == 4 && !r->ours) return 0x1p-4 * (magnitude + lost);
   return rounding * (in_parts ? size : magnitude) + 0x1p-18 * lost;
@@ -346,9 +347,9 @@ typedef struct {
 
 static memory_t memory(void) {
   size_t available, total;
-  struct mallinfo2 host = mallinfo2();
   MUST(cuCtxSynchronize());
   MUST(cuMemGetInfo(&available, &total));
+  struct mallinfo2 host = mallinfo2();
   return (memory_t){.host = host.uordblks + host.hblkhd, .device = total - available};
 }
 
