@@ -149,7 +149,8 @@ static gs_reason_t without_row(const gs_gemm_t *g) {
     gs_kernel_t kernel = gs_shipped_at(i);
     gs_reason_t reason = gs_kernel_supports(&kernel, g);
     if (reason == GS_REASON_SERVED) return table_count ? GS_REASON_NO_ROW : GS_REASON_NO_TABLE;
-    if (best == GS_REASON_TYPE) best = reason;
+    if (best == GS_REASON_TYPE || best == GS_REASON_KERNEL)
+      best = reason; /* a kernel for other types says little */
   }
   return best;
 }

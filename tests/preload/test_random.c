@@ -47,6 +47,8 @@ static void draws(const char *seed, const char *option) {
   cr_expect(served > 6000 && served < 14000, "%ld served", (long)served);
   cr_expect_eq(run_number(&r, "ours"), served);
   cr_expect_gt(run_number(&r, "deep"), 10, "%s", r.out);
+  cr_expect_eq(run_count(&r, RUN_ANY, GS_REASON_KERNEL, RUN_ANY), 0,
+               "what no kernel takes has a better reason");
   cr_expect_eq(run_lines(r.err, "gemmshim"), 0, "%s", r.err);
   run_free(&r);
 }
