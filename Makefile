@@ -20,6 +20,10 @@ DEPFLAGS   = -MMD -MP
 .DEFAULT_GOAL := all
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-builtin-rules
+# On all cores, where nobody said on how many. Not where several goals were given: `make clean all` means one after another.
+ifeq ($(MAKELEVEL)$(filter -j% --jobs% --jobserver%,$(MAKEFLAGS) $(shell echo "$$MAKEFLAGS"))$(word 2,$(MAKECMDGOALS)),0)
+MAKEFLAGS += -j$(shell nproc)
+endif
 
 ifeq ($(filter deps list clean,$(MAKECMDGOALS)),)
 ifeq ($(wildcard $(CUDA_HOME)/include/cublas_v2.h),)

@@ -45,7 +45,7 @@ typedef struct {
 static gs_loaded_table_t tables[TABLES_MAX];
 static int table_count;
 static bool verifying;                         /* GEMMSHIM_VERIFY */
-static bool invariant;                         /* gs_option_invariant(), when the first product came */
+static _Atomic bool invariant;                 /* gs_option_invariant() once was true */
 static int8_t table_of_device[GS_DEVICES_MAX]; /* -1: none */
 static gs_plan_t *plans;                       /* by slot */
 static gs_probation_t **trials;                /* by slot and table; NULL: unproven rows are forwarded */
@@ -111,10 +111,14 @@ static void read_tables(const gs_real_t *real) {
   if (count > 0) gs_histogram_describe(devices[0].name, table_count ? tables[0].source : NULL, real->version);
 }
 
+void gs_dispatch_heed_environment(void) {
+  if (gs_option_invariant()) atomic_store(&invariant, true);
+}
+
 static void get_ready(const gs_real_t *real) {
   memset(table_of_device, -1, sizeof table_of_device);
   gs_histogram_open();
-  invariant = gs_option_invariant();
+  gs_dispatch_heed_environment();
   verifying = gs_option(GS_OPT_VERIFY);
   gs_status_t status = gs_driver_find(false);
   if (status == GS_OK && gs_option(GS_OPT_SERVE)) read_tables(real);
@@ -145,7 +149,8 @@ static gs_reason_t without_row(const gs_gemm_t *g) {
     gs_kernel_t kernel = gs_shipped_at(i);
     gs_reason_t reason = gs_kernel_supports(&kernel, g);
     if (reason == GS_REASON_SERVED) return table_count ? GS_REASON_NO_ROW : GS_REASON_NO_TABLE;
-    if (best == GS_REASON_TYPE) best = reason;
+    if (best == GS_REASON_TYPE || best == GS_REASON_KERNEL)
+      best = reason; /* a kernel for other types says little */
   }
   return best;
 }
@@ -254,7 +259,7 @@ static gs_reason_t serve(gs_call_t *call, gs_plan_t *plan) {
 static gs_reason_t decide(gs_call_t *call) {
   if (!gs_option(GS_OPT_SERVE)) return GS_REASON_OFF;
   if (call->refusal != GS_REASON_SERVED) return call->refusal;
-  if (invariant) return GS_REASON_BATCH_INVARIANT;
+  if (atomic_load_explicit(&invariant, memory_order_relaxed)) return GS_REASON_BATCH_INVARIANT;
   if (atomic_load_explicit(&state, memory_order_relaxed) != READY) return GS_REASON_NOT_READY;
   if (call->slot >= 0 && plans) {
     gs_plan_t *plan = plan_of(call);

@@ -32,6 +32,9 @@ typedef struct {
   const gs_row_t *row; /* the row that was found, if any */
 } gs_call_t;
 
+/* When a handle is made, and on the first call: once the environment asks for one order of summation for every n, all
+ * handles of the process get that. */
+void gs_dispatch_heed_environment(void);
 /* Reads tables and devices on the first call with a handle; then free. */
 void gs_dispatch_ready(const gs_real_t *real);
 /* True: the product was launched, the caller returns success. False: forward, then call gs_call_end. */

@@ -222,6 +222,35 @@ HOOK_SERVED(cublasLtMatmul,
 TYPED(, int)
 TYPED(_64, int64_t)
 
+/* ---- handles: cuBLAS reads its environment when one is made ---- */
+
+/* A program's first call: a stub may have to bring cuBLAS in before there is one. */
+static cublasStatus_t create_by_stub(cublasHandle_t *handle) {
+  __typeof__(&cublasCreate_v2) stub =
+      inside ? NULL : (__typeof__(&cublasCreate_v2))gs_real_stub("cublasCreate_v2", (void *)cublasCreate_v2);
+  if (!stub) return CUBLAS_STATUS_NOT_INITIALIZED;
+  inside++;
+  cublasStatus_t status = stub(handle);
+  inside--;
+  return status;
+}
+
+static cublasStatus_t create(const gs_real_t *real, cublasHandle_t *handle) {
+  if (!gs_option(GS_OPT_OFF)) gs_dispatch_heed_environment();
+  if (!real) return create_by_stub(handle);
+  return real->cublasCreate_v2 ? real->cublasCreate_v2(handle) : CUBLAS_STATUS_NOT_INITIALIZED;
+}
+
+__attribute__((visibility("default"))) cublasStatus_t cublasCreate_v2(cublasHandle_t *handle) {
+  return create(real_for(__builtin_return_address(0)), handle);
+}
+static cublasStatus_t cublasCreate_v2_via_0(cublasHandle_t *handle) {
+  return create(gs_real_at(0), handle);
+}
+static cublasStatus_t cublasCreate_v2_via_1(cublasHandle_t *handle) {
+  return create(gs_real_at(1), handle);
+}
+
 /* ---- counted only ---- */
 
 #define SGEMM_EX(suffix, INT)                                                                                \

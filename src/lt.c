@@ -282,6 +282,8 @@ static void ask(gs_memo_t *entry, const gs_forms_t *forms, const void *const obj
   else if (bias &&
            (!read.bias || (read.bias_type >= 0 && gs_type_of_cuda(read.bias_type) != entry->gemm.d_type)))
     entry->refusal = GS_REASON_EPILOGUE;
+  else if (read.compute != CUBLAS_COMPUTE_32F && read.compute != CUBLAS_COMPUTE_16F)
+    entry->refusal = GS_REASON_TYPE; /* pedantic, TF32, emulated: whatever its scalars are */
   else if (!plain_scalars(&read))
     entry->refusal = GS_REASON_SCALARS;
 }

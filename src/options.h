@@ -29,7 +29,7 @@ void gs_options_complain(void);
 
 /* Whether one order of summation is wanted for every batch size: GEMMSHIM_INVARIANT, or the environment that
  * makes cuBLAS and cuBLASLt do without workspace (as batch-invariant serving sets it, often from Python, so
- * read when the first product comes rather than at the start). */
+ * to be asked when a handle is made rather than at the start). */
 bool gs_option_invariant(void);
 
 long gs_option(gs_option_t option);

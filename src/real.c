@@ -192,6 +192,24 @@ void gs_real_forget_callers(void) {
   for (size_t i = 0; i < CACHE_SIZE; i++) atomic_store(&cache[i], 0);
 }
 
+void *gs_real_stub(const char *name, const void *own) {
+  Dl_info info;
+  struct link_map *map = NULL;
+  void *found = NULL;
+  looking = true;
+  if (dladdr1(own, &info, (void **)&map, RTLD_DL_LINKMAP))
+    while (map && map->l_prev) map = map->l_prev;
+  for (; map && !found; map = map->l_next) {
+    void *handle = *map->l_name ? dlopen(map->l_name, RTLD_LAZY | RTLD_NOLOAD) : NULL;
+    if (!handle) continue;
+    found = dlsym(handle, name);
+    if (found == own) found = NULL;
+    dlclose(handle); /* who called keeps it */
+  }
+  looking = false;
+  return found;
+}
+
 const gs_real_t *gs_real_at(int index) {
   return &reals[index];
 }

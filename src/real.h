@@ -61,6 +61,10 @@ const gs_real_t *gs_real_of(const void *return_address);
 /* After objects were unloaded: where they lay, others may come to lie that link another cuBLAS. */
 void gs_real_forget_callers(void);
 
+/* Where no cuBLAS is mapped: another object's function of that name, which is not our own. A stub's brings cuBLAS in, when
+ * it is first called. NULL: there is none. */
+void *gs_real_stub(const char *name, const void *own);
+
 /* The library of that index, which must have been found. */
 const gs_real_t *gs_real_at(int index);
 

@@ -192,6 +192,16 @@ static void unnamed(call_t *call) {
 static void emulation(call_t *call) {
   SET(EMULATION_DESCRIPTOR, void *, call->p.d);
 }
+static void compute_type(call_t *call, int type) {
+  MUST(cublasLtMatmulDescInit(call->operation, (cublasComputeType_t)type, CUDA_R_32F));
+  SET(TRANSA, int32_t, CUBLAS_OP_T);
+}
+static void pedantic(call_t *call) {
+  compute_type(call, CUBLAS_COMPUTE_32F_PEDANTIC);
+}
+static void emulated(call_t *call) {
+  compute_type(call, 78); /* CUBLAS_COMPUTE_32F_EMULATED_16BFX9, which older headers lack */
+}
 static void order(call_t *call) {
   MUST(cublasLtMatrixLayoutSetAttribute(call->b, CUBLASLT_MATRIX_LAYOUT_ORDER, &(int32_t){CUBLASLT_ORDER_ROW},
                                         4));
@@ -284,6 +294,8 @@ static const struct {
     CASE(bias_missing),
     CASE(unnamed),
     CASE(emulation),
+    CASE(pedantic),
+    CASE(emulated),
     CASE(order),
     CASE(plane),
     CASE(mismatch),

@@ -4,7 +4,7 @@
  *   reset     calls, cudaDeviceReset, calls again, a few times
  *   contexts  contexts made, used and destroyed, one after another
  *   exact     on every kind of stream; the launch is on the stream that the handle holds
- *   streams   a new stream and workspace for the handle before each call */
+ *   streams   another stream, and a workspace, for the handle before each call; nobody writes into that workspace */
 #include "client.h"
 
 #include <dlfcn.h>
@@ -93,18 +93,25 @@ static int threads(void) {
 
 static int streams(void) {
   enum { STREAMS = 3, ROUNDS = 2000 };
+  static unsigned char pattern[4 << 20], found[sizeof pattern];
   simple_t s = simple_open(8);
   CUstream stream[STREAMS];
+  CUdeviceptr workspace;
   size_t first = 0, last, total;
+  for (size_t i = 0; i < sizeof pattern; i++) pattern[i] = (unsigned char)(i % 251 + 1);
+  MUST(cuMemAlloc(&workspace, sizeof pattern));
+  MUST(cuMemcpyHtoD(workspace, pattern, sizeof pattern));
   for (int i = 0; i < STREAMS; i++) MUST(cuStreamCreate(&stream[i], CU_STREAM_NON_BLOCKING));
   for (int i = 0; i < ROUNDS; i++) {
     MUST(cublasSetStream(s.handle, (cudaStream_t)stream[i % STREAMS]));
-    MUST(cublasSetWorkspace(s.handle, s.c, 0));
+    MUST(cublasSetWorkspace(s.handle, (void *)workspace, sizeof pattern));
     MUST(simple_call(&s));
     if (i == STREAMS - 1) MUST(cuMemGetInfo(&first, &total));
   }
   MUST(cuMemGetInfo(&last, &total));
-  return !simple_right(&s) + (first != last);
+  MUST(cuCtxSynchronize());
+  MUST(cuMemcpyDtoH(found, workspace, sizeof found));
+  return !simple_right(&s) + (first != last) + (memcmp(found, pattern, sizeof found) != 0);
 }
 
 /* Also a handle that was never given a stream: the legacy one. */

@@ -1,20 +1,29 @@
-/* random COUNT SEED [backwards]: products drawn at random over entry points, layouts, types, sizes even and odd, leading
- * dimensions, alignments, scalars of either memory, batches, epilogues and streams; each checked against the
- * reference, and every byte around C. Prints "calls: N", "wrong: N", "loose: N". On stand-ins or on a GPU.
- * backwards: batches of A and B go by negative strides.
+/* random COUNT SEED [LOG | leak]: products drawn at random over entry points, layouts, types, sizes even and odd, leading
+ * dimensions, alignments, scalars of either memory, batches (forwards, backwards, of one matrix), epilogues and streams;
+ * now and then one of many tiles; each checked against the reference, and every byte around C. Prints "calls: N",
+ * "wrong: N", "loose: N", and "leaked: N", the bytes that the last calls left behind. On stand-ins or on a GPU.
+ * LOG: where gemmshim logs each call (GEMMSHIM_LOG=2, _LOG_FILE, _LOG_RATE): "ours: N" were its own, which none may be
+ * loose of ("ours loose: N"), "deep: N" of them large.
+ * leak: some calls leave memory behind themselves (to see that it shows).
  * random rows: prints rows of a table that serves many of them. */
 #include "client.h"
 
+#include <malloc.h>
 #include <math.h>
 #include <string.h>
 
 /* cuBLAS adds up parts of k in 16 bits: two in 50,000 of its results were off by more than one rounding (H200, 13.1).
- * Ours are not: on stand-ins none may be. */
+ * Ours are not. */
 #define LOOSE 3
 
-enum { SIDE = 40, BATCH = 3, GUARD = 64, ROOM = 4 * SIDE * (SIDE + 24) * BATCH };
+/* One product in SELDOM is large: the reference takes milliseconds for it. ELEMENTS of a matrix, of all its batch, and
+ * OPERATIONS bound it; its leading dimension may add 16 to either side. */
+enum { SIDE = 40, WIDE = 264, BATCH = 3, GUARD = 64, SELDOM = 500, ELEMENTS = 300000, OPERATIONS = 1 << 23 };
+enum { DEEPEST = 2000, ROOM = 2 * (ELEMENTS + 16 * DEEPEST * BATCH + 64) };
 
 static const int sizes[] = {1, 3, 8, 16, 17, 24, 32, SIDE};
+/* m and k of the large ones: several tiles, the last one cut off. */
+static const int wide[] = {8, 131, 136, WIDE, 267, 520}, deep[] = {136, 267, 520, 1032, DEEPEST};
 static const struct {
   const char *ab_name, *d_name;
   cudaDataType_t ab, d;
@@ -35,7 +44,6 @@ static const struct {
                  {"gelu_bias", CUBLASLT_EPILOGUE_GELU_BIAS, GS_EPI_GELU_BIAS, true}};
 #define LENGTH(array) ((int)(sizeof(array) / sizeof *(array)))
 
-static bool backwards;
 static uint64_t state;
 static int below(int limit) {
   state = state * 6364136223846793005u + 1442695040888963407u;
@@ -62,6 +70,13 @@ static const tile_t tiles[] = {
 #undef GS_WGMMA
 };
 
+/* Parts of k of a large product: a cluster up to 8, by a workspace beyond (family direct has none). */
+static int parts_of(const tile_t *tile, int k) {
+  static const int parts[] = {1, 2, 3, 5, 8, 9};
+  if (k <= SIDE) return 1 + (k >= 32 && below(3) == 0);
+  return one_of(parts, LENGTH(parts) - !tile->bk);
+}
+
 static void print_row(const char *layout, int type, int m, int k, const char *compute, const char *epilogue,
                       const char *batch) {
   static int turn;
@@ -78,30 +93,34 @@ static void print_row(const char *layout, int type, int m, int k, const char *co
     snprintf(id, sizeof id, "direct_%s_%s_%s_%dx%d_u%d_w%d%s", types[type].ab_name, types[type].d_name,
              layout, tile->bm, tile->bn, tile->stages, tile->warps, tile->swap ? "_sw" : "");
   printf("%c\t%c\t%d\t%d\t%s\t%s\t%s\t%s\t%s\t1\t%d\t%s\t%d\t%d\t8\t10\t0\t0\n", layout[0] - 32,
-         layout[1] - 32, m, k, types[type].ab_name, types[type].d_name, compute, epilogue, batch, SIDE, id,
-         1 + (k >= 32 && turn % 3 == 0), 1 + turn % 2);
+         layout[1] - 32, m, k, types[type].ab_name, types[type].d_name, compute, epilogue, batch,
+         k > SIDE ? WIDE : SIDE, id, parts_of(tile, k), 1 + turn % 2);
+}
+
+static void print_rows_of(const char *layout, int m, int k) {
+  for (int t = 0; t < LENGTH(types); t++) {
+    print_row(layout, t, m, k, "32f", "default", "single");
+    print_row(layout, t, m, k, "32f", "default", "strided");
+  }
+  for (int e = 1; e < LENGTH(epilogues); e++) print_row(layout, 0, m, k, "32f", epilogues[e].name, "single");
+  print_row(layout, 0, m, k, "16f", "default", "single");
 }
 
 static void print_rows(void) {
   static const char *const layouts[] = {"nn", "tn", "nt", "tt"};
-  for (int l = 0; l < 4; l++)
+  for (int l = 0; l < LENGTH(layouts); l++) {
     for (int i = 0; i < LENGTH(sizes); i++)
-      for (int j = 0; j < LENGTH(sizes); j++) {
-        for (int t = 0; t < LENGTH(types); t++) {
-          print_row(layouts[l], t, sizes[i], sizes[j], "32f", "default", "single");
-          print_row(layouts[l], t, sizes[i], sizes[j], "32f", "default", "strided");
-        }
-        for (int e = 1; e < LENGTH(epilogues); e++)
-          print_row(layouts[l], 0, sizes[i], sizes[j], "32f", epilogues[e].name, "single");
-        print_row(layouts[l], 0, sizes[i], sizes[j], "16f", "default", "single");
-      }
+      for (int j = 0; j < LENGTH(sizes); j++) print_rows_of(layouts[l], sizes[i], sizes[j]);
+    for (int i = 0; i < LENGTH(wide); i++)
+      for (int j = 0; j < LENGTH(deep); j++) print_rows_of(layouts[l], wide[i], deep[j]);
+  }
 }
 
 /* ---- the calls ---- */
 
 static cublasHandle_t handle;
 static CUstream streams[4];                                        /* legacy, two of its own, the thread's */
-static void *inputs[2][LENGTH(types)], *mirrors[2][LENGTH(types)]; /* on the device, on the host */
+static void *inputs[2][LENGTH(types)], *mirrors[2][LENGTH(types)]; /* on the device, on the host; by type */
 static char *c; /* device, GUARD bytes before and after what a call may write */
 static unsigned char *before, *after;
 static char *scalars;
@@ -111,12 +130,18 @@ typedef struct {
   int type, epilogue;
   bool device_scalars;
   const void *alpha, *beta;
+  bool ours; /* gemmshim is known to have served it */
   product_t p;
 } request_t;
 
-static int64_t leading(int64_t rows) {
+/* Where every other product is as most programs': at addresses and leading dimensions of 16 bytes, if its sizes are. */
+static int64_t leading(int64_t rows, bool aligned) {
   static const int slack[] = {0, 0, 0, 8, 16, 1, 3};
-  return rows + one_of(slack, LENGTH(slack));
+  return rows + one_of(slack, LENGTH(slack) - 2 * aligned);
+}
+static int offset(bool aligned) {
+  static const int offsets[] = {0, 0, 0, 0, 16, 8, 2, 4};
+  return one_of(offsets, LENGTH(offsets) - 3 * aligned);
 }
 
 /* Scalars as the call wants them: in host memory that dies, or on the device. */
@@ -129,9 +154,30 @@ static const void *scalar(request_t *r, double value, int which) {
   return scalars + 8 * which;
 }
 
+/* m, n and k, of which the batch is known. */
+static void draw_sizes(product_t *p) {
+  p->m = one_of(sizes, LENGTH(sizes)), p->k = one_of(sizes, LENGTH(sizes)), p->n = 1 + below(SIDE);
+  if (below(100) == 0) p->k = 1 + below(SIDE); /* mostly without a row */
+  if (below(SELDOM)) return;
+  do p->m = one_of(wide, LENGTH(wide)), p->k = one_of(deep, LENGTH(deep));
+  while (p->m * p->k * p->batch > ELEMENTS);
+  int64_t widest = OPERATIONS / (p->m * p->k * p->batch);
+  if (widest > ELEMENTS / (p->k * p->batch)) widest = ELEMENTS / (p->k * p->batch);
+  p->n = 1 + below(widest < WIDE ? (int)widest : WIDE);
+}
+
+/* From one entry of a batch to the next, behind which it lies, or before, or both are one; p->a or p->b is moved to the
+ * first, where that lies last. */
+static int64_t draw_stride(const product_t *p, const void **operand, int64_t elements) {
+  if (below(3) == 0) return 0;
+  int64_t stride = 8 * (elements / 8 + 1) + (below(8) == 0);
+  if (below(4)) return stride;
+  *operand = (const char *)*operand + 2 * stride * (p->batch - 1);
+  return -stride;
+}
+
 static void draw(request_t *r) {
   static const double alphas[] = {1, 1, 1, 0.5, -2, 0}, betas[] = {0, 0, 0, 1, 0.25};
-  static const int offsets[] = {0, 0, 0, 0, 8, 2, 4};
   *r = (request_t){.way = below(5), .type = below(LENGTH(types))};
   product_t *p = &r->p;
   if (r->way == 4) r->type = 0;
@@ -139,29 +185,25 @@ static void draw(request_t *r) {
   if (r->epilogue) r->type = 0;
   r->device_scalars = below(4) == 0 && r->way != 3;
   p->transa = below(2), p->transb = below(2);
-  p->m = one_of(sizes, LENGTH(sizes)), p->k = one_of(sizes, LENGTH(sizes)), p->n = 1 + below(SIDE);
-  if (below(100) == 0) p->k = 1 + below(SIDE); /* mostly without a row */
   p->batch = r->way == 2 ? 1 + below(BATCH) : 1;
-  p->lda = leading(p->transa ? p->k : p->m), p->ldb = leading(p->transb ? p->n : p->k);
-  p->ldc = p->ldd = leading(p->m);
-  if (p->batch > 1) {
-    p->stride_a = below(3) ? 8 * (p->lda * (p->transa ? p->m : p->k) / 8 + 1) : 0;
-    p->stride_b = below(3) ? 8 * (p->ldb * (p->transb ? p->k : p->n) / 8 + 1) : 0;
-    p->stride_c = p->stride_d = p->ldd * p->n + below(2);
-  }
+  draw_sizes(p);
+  bool aligned = below(2);
+  p->lda = leading(p->transa ? p->k : p->m, aligned), p->ldb = leading(p->transb ? p->n : p->k, aligned);
+  p->ldc = p->ldd = leading(p->m, aligned);
   p->a_type = p->b_type = types[r->type].ab, p->c_type = p->d_type = p->bias_type = types[r->type].d;
   p->scale_type = CUDA_R_32F;
   p->epilogue = epilogues[r->epilogue].gs;
-  p->a = (char *)inputs[0][r->type] + one_of(offsets, LENGTH(offsets));
-  p->b = (char *)inputs[1][r->type] + one_of(offsets, LENGTH(offsets));
-  if (backwards) {
-    p->a = (char *)p->a + 2 * p->stride_a * (p->batch - 1), p->stride_a = -p->stride_a;
-    p->b = (char *)p->b + 2 * p->stride_b * (p->batch - 1), p->stride_b = -p->stride_b;
+  p->a = (char *)inputs[0][r->type] + offset(aligned);
+  p->b = (char *)inputs[1][r->type] + offset(aligned);
+  if (p->batch > 1) {
+    p->stride_a = draw_stride(p, &p->a, p->lda * (p->transa ? p->m : p->k));
+    p->stride_b = draw_stride(p, &p->b, p->ldb * (p->transb ? p->k : p->n));
+    p->stride_c = p->stride_d = p->ldd * p->n + below(2);
   }
-  int offset = one_of(offsets, LENGTH(offsets));
-  p->d = c + GUARD + (p->d_type == CUDA_R_32F ? offset / 4 * 4 : offset);
+  int ahead = offset(aligned);
+  p->d = c + GUARD + (p->d_type == CUDA_R_32F ? ahead / 4 * 4 : ahead);
   p->c = p->d;
-  if (epilogues[r->epilogue].bias) p->bias = (char *)inputs[0][0] + 2 * below(8);
+  if (epilogues[r->epilogue].bias) p->bias = (char *)inputs[0][0] + (aligned ? 16 : 2) * below(8);
   /* With alpha 0 cuBLASLt 13.1 leaves out the epilogue of a single row. */
   p->alpha = alphas[below(LENGTH(alphas) - (r->epilogue != 0))], p->beta = betas[below(LENGTH(betas))];
   r->alpha = scalar(r, p->alpha, 0), r->beta = scalar(r, p->beta, 1);
@@ -215,12 +257,18 @@ static cublasStatus_t call(const request_t *r) {
                       CUBLAS_GEMM_DEFAULT);
 }
 
-/* Of a single rounding to the type of a number so large; sums in half, as cuBLAS's own 16f are, lose more. */
-static double tolerance(const request_t *r, double magnitude) {
-  if (r->way == 4) return magnitude * 0x1p-4;
-  return magnitude * (r->p.d_type == CUDA_R_16F    ? 0x1.2p-10
-                      : r->p.d_type == CUDA_R_16BF ? 0x1.2p-7
-                                                   : 0x1p-18);
+/* How far a result may be off that is of that magnitude, 1 at least: by a single rounding to its type, and by what its sum in
+ * fp32 lost. A sum of k products of numbers up to 1 has some k / 8 roundings or more, each of a running sum that wanders
+ * as far as sqrt(k), times alpha, or to the result: what 2^-18 of the result covers at k = SIDE grows by k / SIDE times
+ * sqrt(k / SIDE) or the result. Parts of k in 16 bits are rounded where the running sum is; sums in half, as cuBLAS's own 16f are, lose
+ * more. */
+static double tolerance(const request_t *r, double magnitude, bool in_parts) {
+  double rounding = r->p.d_type == CUDA_R_16F ? 0x1.2p-10 : r->p.d_type == CUDA_R_16BF ? 0x1.2p-7 : 0x1p-18;
+  double deeper = fmax(1, (double)r->p.k / SIDE);
+  double size = fmax(deeper > 1 ? sqrt(deeper) * fmax(1, fabs(r->p.alpha)) : 1, magnitude);
+  double lost = deeper * size - magnitude; /* 0 up to SIDE */
+  if (r->way == 4 && !r->ours) return 0x1p-4 * (magnitude + lost);
+  return rounding * (in_parts ? size : magnitude) + 0x1p-18 * lost;
 }
 
 /* Where the host has what the device has at an address. */
@@ -261,26 +309,76 @@ static bool right(const request_t *r, size_t bytes) {
     if (!inside) continue;
     double x = value_load(p->d_type, after + first, i), y = value_load(p->d_type, expected + first, i);
     double between = p->bias ? fabs(value_load(p->d_type, unbiased + first, i)) : 0;
-    double error = fabs(x - y), most = tolerance(r, fmax(1, fabs(y)) + between);
-    if (error <= most) continue;
+    double error = fabs(x - y), magnitude = fmax(1, fabs(y)) + between;
+    if (error <= tolerance(r, magnitude, false)) continue;
     off.is = x, off.right = y, off.loose = true;
-    if (!(error <= LOOSE * most)) return false;
+    if (!(error <= LOOSE * tolerance(r, magnitude, true))) return false;
   }
   return true;
 }
 
-int main(int argc, char **argv) {
-  if (argc == 2 && !strcmp(argv[1], "rows")) return print_rows(), 0;
-  if (argc < 3) return 2;
-  long count = atol(argv[1]), wrong = 0, refused = 0, loose = 0;
-  state = strtoull(argv[2], NULL, 10);
-  backwards = argc > 3;
+/* ---- who served it ---- */
+
+static FILE *served_log; /* NULL: nobody tells */
+
+/* What was logged since the last call has one line "gemmshim[12]: cublasGemmEx ...: kernel ...", or "library". */
+static bool by_us(void) {
+  char line[1024];
+  int ours = -1;
+  clearerr(served_log);
+  while (fgets(line, sizeof line, served_log)) {
+    if (!strstr(line, "]: cublas")) continue;
+    ours = strstr(line, ": kernel ") || strstr(line, ": algorithm ");
+    must(!ours && !strstr(line, ": library ("), line);
+  }
+  must(ours < 0, "the log tells of each call");
+  return ours;
+}
+
+/* ---- what is left behind ---- */
+
+/* The last calls are those before them drawn again: by then whatever is kept of a kernel, a shape or a descriptor is
+ * there, and nothing may be added to it. What malloc keeps at hand for a thread it counts as in use. */
+enum { AGAIN = 10000, HOST_BOUND = 16 << 10, DEVICE_BOUND = 0 };
+
+typedef struct {
+  size_t host, device; /* bytes in use */
+} memory_t;
+
+static memory_t memory(void) {
+  size_t available, total;
+  MUST(cuCtxSynchronize());
+  MUST(cuMemGetInfo(&available, &total));
+  struct mallinfo2 host = mallinfo2();
+  return (memory_t){.host = host.uordblks + host.hblkhd, .device = total - available};
+}
+
+static void leak(long i) {
+  CUdeviceptr piece;
+  if (i % 10 == 0) must(!malloc(32), "malloc");
+  if (i % 1000 == 0) MUST(cuMemAlloc(&piece, 1 << 20));
+}
+
+static long grown(size_t from, size_t to, long bound) {
+  long bytes = (long)to - (long)from;
+  return bytes > bound ? bytes : 0;
+}
+
+/* ---- the run ---- */
+
+static long wrong, refused, loose, served, deep_served, ours_loose;
+
+static void open_all(void) {
   MUST(cublasCreate(&handle));
   MUST(cuStreamCreate(&streams[1], CU_STREAM_NON_BLOCKING));
   MUST(cuStreamCreate(&streams[2], CU_STREAM_DEFAULT));
   streams[3] = CU_STREAM_PER_THREAD;
   for (int t = 0; t < LENGTH(types); t++)
     for (int side = 0; side < 2; side++) {
+      if (t % 2) { /* whatever the type of the result */
+        inputs[side][t] = inputs[side][t - 1], mirrors[side][t] = mirrors[side][t - 1];
+        continue;
+      }
       inputs[side][t] = device_values(types[t].ab, ROOM / 2, (unsigned)(2 * t + side + 1));
       must(!(mirrors[side][t] = malloc(ROOM)), "malloc");
       MUST(cuMemcpyDtoH(mirrors[side][t], (CUdeviceptr)inputs[side][t], ROOM));
@@ -289,38 +387,66 @@ int main(int argc, char **argv) {
   scalars = device_values(CUDA_R_16F, 8, 98);
   before = malloc(2 * GUARD + ROOM), after = malloc(2 * GUARD + ROOM);
   must(!before || !after, "malloc");
+}
+
+static void report(long i, const request_t *r) {
+  const product_t *p = &r->p;
+  fprintf(
+      stderr,
+      "random: call %ld: way %d types %d %c%c %lldx%lldx%lld ld %lld %lld %lld batch %lld strides %lld %lld "
+      "epilogue %s alpha %g beta %g%s: %g, not %g\n",
+      i, r->way, r->type, "NT"[p->transa], "NT"[p->transb], (long long)p -> m, (long long)p -> n,
+      (long long)p -> k, (long long)p -> lda, (long long)p -> ldb, (long long)p -> ldd, (long long)p -> batch,
+      (long long)p -> stride_a, (long long)p -> stride_b, epilogues[r->epilogue].name, p->alpha, p->beta,
+      r->device_scalars ? " on the device" : "", off.is, off.right);
+}
+
+static void one(long i) {
+  request_t r;
+  draw(&r);
+  const product_t *p = &r.p;
+  size_t width = value_bytes(p->d_type);
+  size_t bytes = GUARD + 16 + (size_t)(p->stride_d * (p->batch - 1) + p->ldd * p->n) * width + GUARD;
+  must(bytes > 2 * GUARD + ROOM, "more room for C");
+  /* Where beta is 0 cuBLAS must not read C: NaN there must not show. */
+  memset(before, 0xff, bytes);
+  size_t first = (size_t)((char *)p->d - c);
+  for (int64_t at = 0; p->beta != 0 && first + (size_t)(at + 1) * width <= bytes; at++)
+    value_store(p->d_type, before + first, at, (double)below(2001) / 1000 - 1);
+  MUST(cuMemcpyHtoD((CUdeviceptr)c, before, bytes));
+  MUST(cuCtxSynchronize()); /* streams of their own do not wait for copies from pageable memory */
+  cublasStatus_t status = call(&r);
+  MUST(cuCtxSynchronize());
+  r.ours = served_log && by_us();
+  served += r.ours, deep_served += r.ours && p->k > SIDE;
+  if (status != CUBLAS_STATUS_SUCCESS)
+    refused++;
+  else if (right(&r, bytes))
+    loose += off.loose, ours_loose += off.loose && r.ours;
+  else if (wrong++ < 20) /* enough is said */
+    report(i, &r);
+}
+
+int main(int argc, char **argv) {
+  if (argc == 2 && !strcmp(argv[1], "rows")) return print_rows(), 0;
+  if (argc < 3) return 2;
+  long count = atol(argv[1]), again = count / 2 < AGAIN ? count / 2 : AGAIN;
+  uint64_t mark = state = strtoull(argv[2], NULL, 10);
+  bool leaks = argc > 3 && !strcmp(argv[3], "leak");
+  if (argc > 3 && !leaks) must(!(served_log = fopen(argv[3], "r")), argv[3]);
+  memory_t then = {0};
+  open_all();
   for (long i = 0; i < count; i++) {
-    request_t r;
-    draw(&r);
-    const product_t *p = &r.p;
-    size_t width = value_bytes(p->d_type);
-    size_t bytes = GUARD + 8 + (size_t)(p->stride_d * (p->batch - 1) + p->ldd * p->n) * width + GUARD;
-    /* Where beta is 0 cuBLAS must not read C: NaN there must not show. */
-    for (size_t at = 0; at < bytes; at++) before[at] = 0xff;
-    size_t first = (size_t)((char *)p->d - c);
-    for (int64_t at = 0; p->beta != 0 && first + (size_t)(at + 1) * width <= bytes; at++)
-      value_store(p->d_type, before + first, at, (double)below(2001) / 1000 - 1);
-    MUST(cuMemcpyHtoD((CUdeviceptr)c, before, bytes));
-    MUST(cuCtxSynchronize()); /* streams of their own do not wait for copies from pageable memory */
-    cublasStatus_t status = call(&r);
-    MUST(cuCtxSynchronize());
-    if (status != CUBLAS_STATUS_SUCCESS) {
-      refused++;
-      continue;
-    }
-    if (right(&r, bytes)) {
-      loose += off.loose;
-      continue;
-    }
-    if (wrong++ >= 20) continue; /* enough is said */
-    fprintf(stderr,
-            "random: call %ld: way %d types %d %c%c %lldx%lldx%lld ld %lld %lld %lld batch %lld epilogue %s "
-            "alpha %g beta %g%s: %g, not %g\n",
-            i, r.way, r.type, "NT"[p->transa], "NT"[p->transb], (long long)p -> m, (long long)p -> n,
-            (long long)p -> k, (long long)p -> lda, (long long)p -> ldb, (long long)p -> ldd,
-            (long long)p -> batch, epilogues[r.epilogue].name, p->alpha, p->beta,
-            r.device_scalars ? " on the device" : "", off.is, off.right);
+    if (i == count - 2 * again) mark = state;
+    if (i == count - again) state = mark, then = memory();
+    one(i);
+    if (leaks) leak(i);
   }
+  memory_t now = memory();
+  long leaked = grown(then.host, now.host, HOST_BOUND) + grown(then.device, now.device, DEVICE_BOUND);
   printf("calls: %ld\nrefused: %ld\nloose: %ld\nwrong: %ld\n", count, refused, loose, wrong);
-  return wrong != 0;
+  printf("host: %ld\ndevice: %ld\nleaked: %ld\n", (long)(now.host - then.host),
+         (long)(now.device - then.device), leaked);
+  if (served_log) printf("ours: %ld\ndeep: %ld\nours loose: %ld\n", served, deep_served, ours_loose);
+  return wrong || leaked || ours_loose;
 }

@@ -15,7 +15,7 @@ REAL_CLIENTS := $(if $(REAL_RUNTIME),runtime_errors) $(foreach l,$(REAL_LIBS),nu
 # Programs that link a stand-in in the ordinary way: NAME with cuBLAS 13, NAME-12 with 12.
 PRELOAD_LINKED := plain forker threads entries nested serve special lt errors graph captures contexts shapes algo graphs \
                    places
-PRELOAD_LINKED += probe scenario random replays
+PRELOAD_LINKED += probe scenario random replays settings crowd
 PRELOAD_OLD    := plain-12 lt-12
 PRELOAD_CLIENTS := $(PRELOAD_LINKED) $(PRELOAD_OLD) weak host plugin-12.so plugin-13.so extension.so libstub.so \
                    plugin-stub.so $(REAL_CLIENTS) lookup scopes scope-local.so handles-O0.so \
@@ -143,8 +143,11 @@ CALLS ?= 1000000
 SEED  ?= 1
 random-calls: $(PRELOAD_DIR)/random $(BUILD)/libgemmshim.so sim
 	(sed '/^[NT]/d' tests/sim/sim.table; $(SIM_PATHS) $(PRELOAD_DIR)/random rows) > $(PRELOAD_DIR)/random.table
-	$(SIM_PATHS) GEMMSHIM_TABLE=$(PRELOAD_DIR)/random.table GEMMSHIM_LOG=1 LD_PRELOAD=$(BUILD)/libgemmshim.so \
-	  $(PRELOAD_DIR)/random $(CALLS) $(SEED)
+	: > $(PRELOAD_DIR)/random.log
+	$(SIM_PATHS) GEMMSHIM_TABLE=$(PRELOAD_DIR)/random.table GEMMSHIM_LOG=2 GEMMSHIM_LOG_RATE=1000000 GEMMSHIM_VRAM_MB=256 \
+	  GEMMSHIM_LOG_FILE=$(PRELOAD_DIR)/random.log LD_PRELOAD=$(BUILD)/libgemmshim.so \
+	  $(PRELOAD_DIR)/random $(CALLS) $(SEED) $(PRELOAD_DIR)/random.log
+	@grep -v ']: cublas' $(PRELOAD_DIR)/random.log; rm $(PRELOAD_DIR)/random.log
 
 ## test-preload: client programs under the preload, without a GPU
 .PHONY: test-preload

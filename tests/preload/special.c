@@ -1,5 +1,5 @@
 /* special: calls at the edge of what kernels take, each checked: the 64-bit twins, half scalars, strides of
- * zero, overlaps, a pointer aligned to 2 bytes. What comment says is who should compute it. */
+ * zero and backwards, overlaps, a pointer aligned to 2 bytes. What comment says is who should compute it. */
 #include "client.h"
 
 #include <string.h>
@@ -98,6 +98,14 @@ static void batches(void) {
   p.a = (const char *)p.a + 2 * 2 * M * K;
   strided(&p); /* kernel */
   check(&p, "A backwards");
+  p = product(BATCH, M * K, -N * K, M * N);
+  p.b = (const char *)p.b + 2 * 2 * N * K;
+  strided(&p); /* kernel */
+  check(&p, "B backwards");
+  p = product(BATCH, -M * K, -N * K, M * N);
+  p.a = (const char *)p.a + 2 * 2 * M * K, p.b = (const char *)p.b + 2 * 2 * N * K;
+  strided(&p); /* kernel */
+  check(&p, "both backwards");
   p = product(BATCH, M * K, N * K, 0);
   strided(&p); /* library: each product writes the same C */
 }

@@ -103,7 +103,7 @@ Test(calls, C3_C15_errors_and_answers_are_cublas_own) {
 Test(calls, C7_C8_special_calls) {
   run_t r = RUN(WITH(.table = table), "special");
   cr_expect_eq(r.status, 0, "%s", r.err);
-  cr_expect_eq(RUN_SERVED(&r), 8, "%ld: 2 wide, 2 half, 4 batches", (long)RUN_SERVED(&r));
+  cr_expect_eq(RUN_SERVED(&r), 10, "%ld: 2 wide, 2 half, 6 batches", (long)RUN_SERVED(&r));
   cr_expect_eq(run_count(&r, RUN_ANY, GS_REASON_OVERLAP, RUN_ANY), 2);
   cr_expect_eq(run_count(&r, RUN_ANY, GS_REASON_ALIGNMENT, RUN_ANY), 1);
   run_free(&r);
@@ -142,6 +142,8 @@ static lt_case_t lt_cases[] = {
     {"bias_missing", GS_REASON_EPILOGUE, 1},
     {"unnamed", GS_REASON_ATTRIBUTE, 1},
     {"emulation", GS_REASON_ATTRIBUTE, 1},
+    {"pedantic", GS_REASON_TYPE, 1},
+    {"emulated", GS_REASON_TYPE, 1},
     {"order", GS_REASON_ATTRIBUTE, 1},
     {"plane", GS_REASON_ATTRIBUTE, 1},
     {"mismatch", GS_REASON_DEGENERATE, 1},
@@ -150,11 +152,11 @@ static lt_case_t lt_cases[] = {
     {"no_handle", RUN_ANY, 0},
 };
 
-ParameterizedTestParameters(calls, C12_lt_attributes) {
+ParameterizedTestParameters(calls, C10_C12_lt_attributes) {
   return cr_make_param_array(lt_case_t, lt_cases, sizeof lt_cases / sizeof *lt_cases);
 }
 
-ParameterizedTest(lt_case_t *c, calls, C12_lt_attributes) {
+ParameterizedTest(lt_case_t *c, calls, C10_C12_lt_attributes) {
   setup(); /* parameterized tests do not inherit the suite's */
   run_t bare = RUN(WITH(.bare = true), "lt", c->name);
   run_t r = RUN(WITH(.table = table), "lt", c->name);
@@ -250,7 +252,8 @@ Test(calls, S4_C10_contexts_and_modes) {
   cr_expect_str_eq(r.out, bare.out);
   cr_expect_eq(RUN_SERVED(&r), 3);
   cr_expect_eq(run_count(&r, RUN_ANY, GS_REASON_CONTEXT, RUN_ANY), 1);
-  cr_expect_eq(run_count(&r, RUN_ANY, GS_REASON_MATH_MODE, RUN_ANY), 2);
+  cr_expect_eq(run_count(&r, RUN_ANY, GS_REASON_MATH_MODE, RUN_ANY), 4);
+  cr_expect_eq(run_count(&r, RUN_ANY, GS_REASON_TYPE, RUN_ANY), 7, "pedantic, fast and emulated types");
   run_free(&bare);
   run_free(&r);
 }

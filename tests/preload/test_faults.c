@@ -232,6 +232,22 @@ Test(faults, C11_batch_invariant_settings_are_heeded) {
   }
 }
 
+/* Set from Python after the start: cuBLAS reads them when a handle is made, and so do we; what is once asked for stays. */
+Test(faults, C11_settings_are_read_when_a_handle_is_made) {
+  static const struct {
+    const char *cublas, *lt;
+    int served;
+  } cases[] = {{"CUBLAS_WORKSPACE_CONFIG=:16:8", "CUBLASLT_WORKSPACE_SIZE=1", 2},
+               {"CUBLAS_WORKSPACE_CONFIG=:0:0", "CUBLASLT_WORKSPACE_SIZE=0", 2},
+               {"CUBLAS_WORKSPACE_CONFIG=:4096:8", "CUBLASLT_WORKSPACE_SIZE=1", 4}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    run_t r = RUN(WITH(.table = table), "settings", cases[i].cublas, cases[i].lt);
+    cr_expect_eq(run_count(&r, RUN_ANY, GS_REASON_BATCH_INVARIANT, RUN_ANY), 4 - cases[i].served, "case %zu",
+                 i);
+    run_fared(&r, 4, cases[i].served);
+  }
+}
+
 Test(faults, bad_options_keep_their_defaults) {
   run_t r =
       RUN(WITH(.table = table, .environment = {"GEMMSHIM_OFF=yes", "GEMMSHIM_LOG=-1", "GEMMSHIM_SERVE=2",

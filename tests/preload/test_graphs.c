@@ -77,6 +77,16 @@ Test(graphs, S2_replays_at_once) {
   run_fared(&r, 4, 4);
 }
 
+/* In thread-local and relaxed mode, and all graphs replayed at once: parts of k by a workspace, as a cluster, none. */
+Test(graphs, S2_S3_captures_on_many_threads_at_once) {
+  const char *const tables[] = {split, cluster, table};
+  for (int i = 0; i < 3; i++) {
+    run_t r = RUN(WITH(.table = tables[i], .environment = {"GEMMSHIM_VRAM_MB=24"}), "crowd", "8", "40");
+    cr_expect_eq(run_number(&r, "grown"), 0, "%s", r.out);
+    run_fared(&r, 8 * 40 * 3, 8 * 40 * 3);
+  }
+}
+
 Test(graphs, S8_a_start_like_vllms_under_the_bound) {
   run_t r = RUN(WITH(.table = split, .environment = {"SIM_MEMORY_MB=128", "GEMMSHIM_VRAM_MB=8"}), "graphs",
                 "many", "51");
@@ -122,9 +132,18 @@ Test(graphs, S4_contexts_come_and_go) {
   run_fared(&r, 150, 150);
 }
 
+/* Whoever serves: parts of k by a workspace, or an algorithm of cuBLASLt that has one. It is never the caller's. */
 Test(graphs, S5_stream_and_workspace_set_before_each_call) {
-  run_t r = RUN(WITH(.table = split), "places", "streams");
-  run_fared(&r, 2000, 2000);
+  char algorithm[256];
+  file_write(folder, "algorithm.table",
+             TABLE_HEADER(SIM_GPU_NAME, "13.1.0") "T\tN\t128\t128\tf16\tf16\t32f\tdefault\tsingle\t1\t64\t"
+                                                  "lt_3_t19_s0_r2_z0_c0_i0_h0\t4\t1\t5\t10\t0\t0\n",
+             algorithm);
+  const char *const tables[] = {split, algorithm};
+  for (int i = 0; i < 2; i++) {
+    run_t r = RUN(WITH(.table = tables[i]), "places", "streams");
+    run_fared(&r, 2000, 2000);
+  }
 }
 
 /* Workspace and events go with the context; more resets than the bound has blocks. */

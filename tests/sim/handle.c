@@ -135,6 +135,7 @@ int sim_scale_type(cublasComputeType_t compute) {
   case CUBLAS_COMPUTE_32F_FAST_16F:
   case CUBLAS_COMPUTE_32F_FAST_16BF:
   case CUBLAS_COMPUTE_32F_FAST_TF32:
+  case 78: /* CUBLAS_COMPUTE_32F_EMULATED_16BFX9, which older headers lack */
     return CUDA_R_32F;
   case CUBLAS_COMPUTE_64F:
   case CUBLAS_COMPUTE_64F_PEDANTIC:
