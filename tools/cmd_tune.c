@@ -1,7 +1,6 @@
 /* gemmshim tune: which kernels win on this GPU, written as a table. */
 #define _GNU_SOURCE
 #include <getopt.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +14,7 @@
 #include "fleet.h"
 #include "tools.h"
 #include "search.h"
+#include "signals.h"
 #include "tune_run.h"
 #include "tune_text.h"
 
@@ -131,11 +131,6 @@ typedef struct {
 static void say_line(void *context, const char *line) {
   (void)context;
   gs_say("%s", line);
-}
-
-static volatile sig_atomic_t stopped;
-static void stop(int number) {
-  stopped = number;
 }
 
 /* An exit status, or -1: go on. */
@@ -319,7 +314,7 @@ static int report(const gs_draft_t *draft, const gs_command_t *command, const gs
 
 /* An exit status, GS_EXIT_OK: go on. */
 static int gather(gs_pools_t *pools, const gs_gpu_t *gpu, const gs_command_t *command) {
-  const gs_pool_for_t for_what = {.sm = gpu->device.sm, .products = &command->points, .stopped = &stopped};
+  const gs_pool_for_t for_what = {.sm = gpu->device.sm, .products = &command->points, .stopped = &gs_stopped};
   char *names = command->kernels;
   gs_pool_tally_t tally;
   gs_status_t status = GS_OK;
@@ -333,19 +328,19 @@ static int gather(gs_pools_t *pools, const gs_gpu_t *gpu, const gs_command_t *co
 /* What was asked for: an exit status. root: NULL, or what is printed as JSON in the end. */
 static int measure(gs_draft_t *draft, gs_bench_t *bench, const gs_command_t *command, cJSON *root) {
   gs_journal_t journal;
-  int fitted = command->fit ? gs_fit(bench, &stopped) : GS_EXIT_OK;
+  int fitted = command->fit ? gs_fit(bench, &gs_stopped) : GS_EXIT_OK;
   if (fitted != GS_EXIT_OK || !command->points.count) return fitted;
   if (command->exhaustive) {
     gs_tune_options_t tune = command->run.tune;
     tune.pool = &command->run.pools->ranked;
-    return gs_ranking(bench, &command->points, (int)command->exhaustive, &tune, &stopped, root);
+    return gs_ranking(bench, &command->points, (int)command->exhaustive, &tune, &gs_stopped, root);
   }
   gs_journal_open(&journal, draft->path, &draft->header);
   gs_tally_t tally = gs_tune_run(&command->run, &command->points, bench, draft, &journal,
                                  root ? cJSON_AddArrayToObject(root, "products") : NULL);
   gs_journal_close(&journal, tally.complete && !command->run.tune.quick);
   int status = report(draft, command, &tally, root);
-  return stopped ? 128 + stopped : tally.written ? status : GS_EXIT_FALSE;
+  return gs_stopped ? 128 + gs_stopped : tally.written ? status : GS_EXIT_FALSE;
 }
 
 /* Tunes into the table; returns an exit status. */
@@ -428,11 +423,6 @@ static int tune_on(gs_gpu_t *gpu, gs_command_t *command) {
   return status;
 }
 
-static void heed_signals(void) {
-  sigaction(SIGINT, &(struct sigaction){.sa_handler = stop, .sa_flags = SA_RESETHAND}, NULL);
-  sigaction(SIGTERM, &(struct sigaction){.sa_handler = stop, .sa_flags = SA_RESETHAND}, NULL);
-}
-
 /* Several GPUs: an exit status. -1: there is one. */
 static int tune_by_fleet(gs_command_t *command, int argc, char **argv) {
   char path[4096];
@@ -443,21 +433,21 @@ static int tune_by_fleet(gs_command_t *command, int argc, char **argv) {
   if (!name_table(command, fleet.gpu, path, sizeof path)) return GS_EXIT_MACHINE;
   if (strlen(path) < 6 || strcmp(path + strlen(path) - 6, ".table"))
     return gs_usage(argv, "-o %s: with several GPUs the table's name ends in .table", path);
-  heed_signals();
+  gs_heed_signals();
   return gs_fleet_run(&fleet, &(gs_fleet_run_t){.argc = argc,
                                                 .argv = argv,
                                                 .output = path,
                                                 .shard = shard,
                                                 .again = command->run.again,
                                                 .quick = command->run.tune.quick,
-                                                .stopped = &stopped});
+                                                .stopped = &gs_stopped});
 }
 
 int gs_cmd_tune(int argc, char **argv) {
   gs_command_t command = {
       .types = "f16_f16",
       .run = {.tune = {.split_max = 16, .candidates = GS_TUNE_CANDIDATES, .arrivals = GS_TUNE_ARRIVALS},
-              .stopped = &stopped}};
+              .stopped = &gs_stopped}};
   gs_gpu_t gpu;
   char who[512];
   gs_ns_read(&command.ns, NS);
@@ -476,7 +466,7 @@ int gs_cmd_tune(int argc, char **argv) {
     gs_gpu_close(&gpu);
   }
   if (status < 0) {
-    heed_signals();
+    gs_heed_signals();
     status = tune_on(&gpu, &command);
     gs_gpu_close(&gpu);
   }
