@@ -8,6 +8,7 @@
 
 #include "json.h"
 #include "points.h"
+#include "progress.h"
 #include "ranking.h"
 #include "busy.h"
 #include "fit.h"
@@ -123,8 +124,9 @@ typedef struct {
   gs_ns_t ns;
   gs_run_t run;
   long device, exhaustive;
-  bool json, grid, fit, busy_ok,
-      one_gpu; /* one_gpu: a device was named, or this is one of a fleet's tuners */
+  bool json, grid, fit, busy_ok;
+  bool worker;  /* one of a fleet's tuners */
+  bool one_gpu; /* a device was named, or this is such a tuner */
   gs_shard_t shard;
 } gs_command_t;
 
@@ -227,8 +229,11 @@ static int read_option(int option, char **argv, gs_command_t *command) {
     return gs_read_long(optarg, 1, 1 << 20, &command->exhaustive)
                ? -1
                : gs_usage(argv, "--exhaustive: \"%s\" is not a number of products", optarg);
-  case WORKER: /* as fleet.c starts them: lines alone, since several share the terminal */
-    command->run.silent = command->one_gpu = true;
+  case WORKER: /* as fleet.c starts them: it shows one line for all of them */
+    if (!gs_read_long(optarg, -1, 1 << 20, &value)) return gs_usage(argv, "--worker is not for people");
+    command->worker = command->one_gpu = true;
+    command->run.standing = gs_standing_open((int)value);
+    gs_progress_leave();
     return -1;
   case 'h':
     return gs_help(help);
@@ -261,7 +266,7 @@ static int read_command(int argc, char **argv, gs_command_t *command) {
                                           {"shard", required_argument, NULL, SHARD},
                                           {"busy-ok", no_argument, NULL, BUSY_OK},
                                           {"exhaustive", required_argument, NULL, EXHAUSTIVE},
-                                          {"worker", no_argument, NULL, WORKER},
+                                          {"worker", required_argument, NULL, WORKER},
                                           {"fit", no_argument, NULL, FIT},
                                           {"help", no_argument, NULL, 'h'},
                                           {0}};

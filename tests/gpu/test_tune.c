@@ -287,6 +287,56 @@ Test(tune, every_gpu_tunes_its_share_and_the_tables_are_joined) {
   STATUS(lost, 0);
 }
 
+#define TWO "SIM_DEVICES=2 " ON_SIM WIN
+#define LONG                                                                                                 \
+  "--exact --shape TNx16x1,2,3,4,5,6,7,8,9,10,11,12x16 --shape NNx16x1,2,3,4,5,6,7,8,9,10,11,12x16 "
+
+/* script gives it a terminal. A verdict's line begins where the one that rewrites itself was cleared. */
+Test(tune, a_fleet_shows_one_line_for_all) {
+  result_t r = sh("export " TWO "; script -qec \"" FEW LONG "\" /dev/null < /dev/null"),
+           bare = sh(TWO FEW LONG "--again");
+  STATUS(r, 0);
+  HAS(r.out, "\r\033[K  0%: 0 of 24 on 2 GPUs; 0 won, best 0.00x");
+  HAS(r.out, " s left: ");
+  HAS(r.out, " 50%");
+  HAS(r.out, "12 won, best 22.50x");
+  for (const char *at = r.out; (at = strstr(at, "win   ")); at++)
+    cr_assert(at - r.out > 3 && !strncmp(at - 3, "\033[K", 3), "%.40s", at - 20);
+  STATUS(bare, 0);
+  LACKS(bare.err, "%");
+  LACKS(bare.err, "\r");
+}
+
+#define UNTIL_TWO_WON                                                                                        \
+  "for i in $(seq 300); do [ \"$(grep -c ^win lines)\" -ge 2 ] && break; sleep 0.1; done; "
+
+Test(tune, a_fleet_that_is_ended_keeps_what_is_done) {
+  result_t r = sh(TWO FEW LONG "> lines 2>&1 & " UNTIL_TWO_WON "kill -TERM $!; wait $!");
+  STATUS(r, 128 + 15);
+  int had = rows("t.table");
+  cr_assert(had >= 2 && had < 24, "%d rows", had);
+  STATUS(sh("$G table check t.table && ! ls *.lock"), 0);
+  result_t rest = sh(TWO FEW LONG);
+  STATUS(rest, 0);
+  HAS(rest.err, "t.table has rows for ");
+  cr_assert_eq(rows("t.table"), 24, "%s%s", rest.out, rest.err);
+  cr_assert(!exists("t.1-of-2.table") && !exists("t.2-of-2.table"));
+}
+
+/* What the killed one cannot join, the next run does; its tuners end with it. */
+Test(tune, a_fleet_that_is_killed_goes_on_where_it_was) {
+  result_t r =
+      sh(TWO FEW LONG "> lines 2>&1 & " UNTIL_TWO_WON "kill -9 $!; wait $!; "
+                      "for i in $(seq 100); do ls *.lock > /dev/null 2>&1 || break; sleep 0.1; done; "
+                      "! ls *.lock && grep -c ^win lines");
+  STATUS(r, 0);
+  cr_assert(atoi(r.out) < 24 && !exists("t.table"));
+  result_t rest = sh(TWO FEW LONG);
+  STATUS(rest, 0);
+  LACKS(rest.out, "24 won");
+  cr_assert_eq(rows("t.table"), 24, "%s%s", rest.out, rest.err);
+}
+
 Test(tune, the_cost_model_is_corrected_by_what_kernels_take) {
 #define FITTED "XDG_CACHE_HOME=$PWD SIM_NOCOMPUTE=1 SIM_L2=4096 LD_LIBRARY_PATH=$SIM "
   result_t fit = sh(FITTED "$G tune --fit");
