@@ -215,7 +215,7 @@ static gs_status_t gather(gs_pool_t *pool, const gs_gpu_t *gpu, const gs_command
   else if (!gs_pool_shipped(pool, gpu ? gpu->device.sm : 0))
     status = GS_NOMEM;
   *refused = tally.refused;
-  return status;
+  return tally.no_compiler ? GS_DRIVER : status;
 }
 
 static int list_all(const gs_command_t *command) {

@@ -317,6 +317,14 @@ static int report(const gs_draft_t *draft, const gs_command_t *command, const gs
   return count[GS_TUNE_WRONG] ? GS_EXIT_FALSE : GS_EXIT_OK;
 }
 
+/* Without a compiler there is nothing to search: said once, here, and not for each product or by each GPU's tuner. */
+static void check_search(gs_command_t *command) {
+  char why[512];
+  if (!command->run.search || gs_generate_ready(why, sizeof why) == GS_OK) return;
+  if (!command->worker) gs_say("--search: %s; until then the shipped kernels alone are measured", why);
+  command->run.search = 0;
+}
+
 /* An exit status, GS_EXIT_OK: go on. */
 static int gather(gs_pools_t *pools, const gs_gpu_t *gpu, const gs_command_t *command) {
   const gs_pool_for_t for_what = {.sm = gpu->device.sm, .products = &command->points, .stopped = &gs_stopped};
@@ -458,6 +466,7 @@ int gs_cmd_tune(int argc, char **argv) {
   gs_ns_read(&command.ns, NS);
   gs_shard_default(&command.shard);
   int status = read_command(argc, argv, &command);
+  if (status < 0) check_search(&command);
   if (status < 0 && !command.one_gpu && !command.json) status = tune_by_fleet(&command, argc, argv);
   if (status < 0 && gs_gpu_open(&gpu, (int)command.device) != GS_OK) {
     gs_say("%s", gpu.fault);

@@ -148,6 +148,7 @@ gs_status_t gs_pool_named(gs_pool_t *pool, char *const *lists, int count, const 
   for (int i = 0; i < count && status == GS_OK; i++) status = read_names(&list, lists[i], for_what->products);
   if (status == GS_OK) *tally = gs_pool_compile(pool, list.items, list.count, for_what, true);
   free(list.items);
+  if (tally->no_compiler) return GS_NOT_FOUND;
   if (status == GS_OK && pool->count == before) {
     gs_say("of the kernels that are named none could take part");
     return GS_NOT_FOUND;
@@ -196,11 +197,11 @@ gs_pool_tally_t gs_pool_compile(gs_pool_t *pool, const gs_kernel_t *kernels, int
     wanted = 0;
   }
   if (wanted) tally.compiled = gs_compile(jobs, wanted, sm, &progress, for_what->stopped);
-  tally.refused = wanted - tally.compiled;
   if (wanted && jobs[0].status == GS_NOT_FOUND) {
     gs_say("%s", jobs[0].cubin.why);
-    wanted = 0;
+    tally.no_compiler = true, wanted = 0;
   }
+  tally.refused = wanted - tally.compiled;
   for (int i = 0; i < wanted; i++) settle(pool, &jobs[i], say);
   free(jobs);
   return tally;

@@ -99,5 +99,5 @@ gs_pool_tally_t gs_search(gs_pool_t *found, gs_pool_t *made, const gs_gpu_t *gpu
   gs_pool_tally_t more = gather(found, made, chosen + first, second, &for_what);
   free(search.guesses);
   free(chosen);
-  return (gs_pool_tally_t){tally.compiled + more.compiled, tally.refused + more.refused};
+  return (gs_pool_tally_t){tally.compiled + more.compiled, tally.refused + more.refused, tally.no_compiler};
 }

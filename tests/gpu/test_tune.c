@@ -9,6 +9,10 @@ SUITE(tune);
 #define WIN    "SIM_US='cublasGemmEx:90,lt_*:90,*mma_*:4,direct_*:4' "
 #define LOSE   "SIM_US='cublasGemmEx:4,lt_*:4,*mma_*:90,direct_*:90' "
 
+static int rows(const char *table) {
+  return atoi(sh("grep -c '^[NT]' %s", table).out);
+}
+
 /* Algorithm 5 is not among those that the stand-in's heuristic offers. */
 Test(tune, the_librarys_own_algorithm_wins_a_row) {
   result_t r = sh(ON_SIM "SIM_US='cublasGemmEx:90,lt_5:4,lt_*:90,*mma_*:90,direct_*:90' " FEW SHAPE);
@@ -144,6 +148,29 @@ Test(tune, a_winner_is_asked_how_it_does_at_a_quiet_server) {
   cr_assert_eq(number_at(root, "server_rate"), 1000);
 }
 
+/* ---- what is compiled for it ---- */
+
+/* The first libnvrtc on the path is no NVRTC. */
+Test(tune, a_missing_compiler_is_said_once_with_what_to_do) {
+#define NO_NVRTC "mkdir -p d && cc -shared -o d/libnvrtc.so.13 -x c /dev/null && LD_LIBRARY_PATH=$PWD/d:$SIM "
+  static const char *const gpus[] = {"", "SIM_DEVICES=2 "};
+  for (int i = 0; i < 2; i++) {
+    result_t r = sh(NO_NVRTC "SIM_L2=4096 SIM_CLOCK=set " WIN "%s" FEW
+                             "--again --exact --search=4 --shape TNx16x8,9x16 --shape NNx16x8x16",
+                    gpus[i]);
+    STATUS(r, 0);
+    HAS(r.err, "gemmshim: --search: NVRTC 12 or 13 is not to be found: install a CUDA toolkit");
+    cr_assert(!strstr(strstr(r.err, "NVRTC") + 1, "NVRTC"), "%s", r.err);
+    LACKS(r.out, "refused");
+    cr_assert_eq(rows("t.table"), 3);
+  }
+  result_t named = sh(NO_NVRTC FEW "--again --kernels mma_48x64x32_s3_w2,mma_64x64x64_s4_w4 " SHAPE);
+  STATUS(named, 3);
+  HAS(named.err, "NVRTC 12 or 13 is not to be found");
+  result_t listed = sh(NO_NVRTC "$G kernels mma_48x64x32_s3_w2 mma_64x64x64_s4_w4");
+  STATUS(listed, 3);
+}
+
 /* ---- how good the choice is ---- */
 
 Test(tune, the_choice_is_held_against_the_whole_space) {
@@ -164,10 +191,6 @@ Test(tune, the_choice_is_held_against_the_whole_space) {
 }
 
 /* ---- whole runs ---- */
-
-static int rows(const char *table) {
-  return atoi(sh("grep -c '^[NT]' %s", table).out);
-}
 
 Test(tune, an_interval_is_one_row) {
   result_t r = sh(ON_SIM WIN FEW "--shape TNx16x1,2,5,8x16");
