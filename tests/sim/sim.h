@@ -7,7 +7,7 @@
  *   SIM_NOCOMPUTE=1        nothing is computed, remembered or made to fail (to time what is around calls)
  *   SIM_NOCOMPUTE=times    nothing is computed, but the times of SIM_US pass
  *   SIM_US=cublasGemmEx:40,lt_3:5,mma_*:9   cublasGemmEx, cublasLt's algorithm 3 and kernels whose ids match
- *                          take so many us at least
+ *                          take so many us at least; cublasGemmEx_16f, lt_3_16f: where sums are kept in half
  *   SIM_CLOCK=set          events tell the times of SIM_US, exactly, and nothing waits for them
  *   SIM_HOST_US=cublasGemmEx:40   the calls of cuBLAS take so long, whenever the GPU computes them
  *   SIM_L2=4096            bytes of the second-level cache
