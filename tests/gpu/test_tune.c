@@ -47,6 +47,22 @@ Test(tune, an_algorithm_that_is_wrong_gets_no_row) {
   cr_assert(!exists("t.table"));
 }
 
+/* The fastest of all, and off by a hundredth: no row, and the run says so; what the table holds stays. */
+Test(tune, a_kernel_that_is_wrong_gets_no_row) {
+#define WRONG "SIM_WRONG='*mma_*:all:0.01' SIM_US='cublasGemmEx:90,lt_*:90,*mma_*:4,direct_*:150' "
+  STATUS(sh(ON_SIM WIN FEW SHAPE " && cp t.table before"), 0);
+  result_t r = sh(ON_SIM WRONG FEW "--shape TNx32x8x16"),
+           machine = sh(ON_SIM WRONG FEW "--json --shape TNx32x8x16");
+  STATUS(r, 1);
+  HAS(r.out, "WRONG TN 32x8x16 f16_f16");
+  HAS(r.out, "0 won, 0 tied, 0 lost, 1 failed the gate");
+  STATUS(sh("cmp before t.table && ! ls t.table.d"), 0);
+  STATUS(machine, 1);
+  cJSON *root = json(machine.out);
+  cr_assert_str_eq(string_at(root, "products.0.verdict"), "WRONG");
+  HAS(string_at(root, "products.0.why"), "the relative error is above its bound");
+}
+
 Test(tune, sums_in_half_are_tuned_against_the_librarys_own) {
   STATUS(sh("printf "
             "'cublasGemmEx\\tt\\tn\\t64\\t16\\t64\\t64\\t64\\t64\\t64\\tf16\\tf16\\tf16\\tf16\\t16f\\tdefault"
