@@ -28,6 +28,10 @@ gs_fleet_t gs_fleet_find(void) {
   for (int i = 0; i < count && fleet.count < GS_FLEET_MAX; i++) {
     gs_device_t device;
     if (gs_device_describe(i, &device) != GS_OK) continue;
+    if (!gs_device_arch(device.sm)) {
+      if (count > 1) gs_say("GPU %d, a %s, is left out: " GS_DEVICE_ARCHS, i, device.name);
+      continue;
+    }
     if (!fleet.count) snprintf(fleet.gpu, sizeof fleet.gpu, "%s", device.name);
     if (!strcmp(device.name, fleet.gpu))
       fleet.device[fleet.count++] = i;

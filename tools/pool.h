@@ -35,8 +35,6 @@ gs_status_t gs_pool_named(gs_pool_t *pool, char *const *lists, int count, const 
 /* Compiles kernels and adds those that are good. Refusals are counted, and said where say is set. */
 gs_pool_tally_t gs_pool_compile(gs_pool_t *pool, const gs_kernel_t *kernels, int count,
                                 const gs_pool_for_t *for_what, bool say);
-/* The architecture, 80 or 90, of the cubins that a GPU runs; 0: none. */
-int gs_pool_arch(int sm);
 void gs_pool_free(gs_pool_t *pool);
 
 #endif

@@ -308,6 +308,32 @@ Test(tune, a_gpu_without_a_table_gets_one_by_its_name) {
   STATUS(sh("grep -q '^gpu: Future 9000$' future-9000.table"), 0);
 }
 
+/* Older and newer than all that kernels are made for: refused, in words, by whoever would measure; a program runs as
+ * without the library. */
+Test(tune, a_gpu_that_no_kernel_is_made_for) {
+  static const char *const gpus[] = {"SIM_SM=75 ", "SIM_SM=100 ", "SIM_SM=75 SIM_DEVICES=2 "};
+  static const char *const commands[] = {FEW SHAPE, "$G bench " SHAPE, "$G requalify", "$G requalify $TABLE"};
+  for (int i = 0; i < 3; i++) {
+    for (int c = 0; c < 4; c++) {
+      result_t r = sh("%s" ON_SIM "%s", gpus[i], commands[c]);
+      STATUS(r, 3);
+      HAS(r.err, i == 1 ? "is of compute capability 10.0, but kernels are made for GPUs 8.x and 9.0 alone"
+                        : "is of compute capability 7.5, but kernels are made for GPUs 8.x and 9.0 alone");
+      STATUS(sh("find . -type f -size +0 | grep ."), 1);
+    }
+    result_t doctor = sh("%s" ON_SIM "$G doctor", gpus[i]);
+    STATUS(doctor, 1);
+    HAS(doctor.out, "since kernels are made for GPUs 8.x and 9.0 alone");
+    HAS(doctor.out, "-> every product is forwarded on this GPU");
+    result_t run = sh("%s" ON_SIM "GEMMSHIM_LOG=1 GEMMSHIM_TABLE=$TABLE LD_PRELOAD=$SHIM $DEMO", gpus[i]);
+    STATUS(run, 0);
+    HAS(run.out, "demo: 13 products, worst relative error ");
+    HAS(run.err, "132 SMs): kernels are made for GPUs 8.x and 9.0 alone");
+    HAS(run.err, "13 products, 0 served");
+    LACKS(run.err, "CUDA_ERROR");
+  }
+}
+
 Test(tune, an_impossible_layer_is_said_by_file_and_line) {
   STATUS(sh("printf "
             "'name\\ttransa\\ttransb\\tm\\tk\\tnote\\nq\\tT\\tN\\t16\\t16\\t\\nbad\\tT\\tN\\t-3\\t16\\t\\n' "

@@ -17,6 +17,7 @@
  *                          results of kernels (or algorithms, lt_5) whose ids match are off: all by that part of themselves, or "last":
  *                          the last element; "last:nan". "before", "behind": right, but A is read beyond its ends
  *   SIM_REFUSE=3           cublasLtMatmulAlgoCheck refuses algorithm 3
+ *   SIM_SM=75              the architecture (90); those that no kernel is made for refuse to load any
  *   SIM_GPU=name  SIM_DEVICES=2  SIM_MEMORY_MB=65536  SIM_MEMORY_SHARED=file  SIM_CUBLAS_VERSION=13.0.2 */
 #ifndef GS_SIM_H
 #define GS_SIM_H
