@@ -229,6 +229,24 @@ Test(tune, an_interval_is_one_row) {
   cr_assert_eq(rows("t.table"), 4);
 }
 
+/* The same command on the same GPU, which the clock that is set makes exact: the same lines in the same order, and the
+ * same table but for the host's times. */
+Test(tune, the_same_run_comes_to_the_same) {
+#define TWICE                                                                                                \
+  ON_SIM "SIM_US='cublasGemmEx:9,lt_2:5,lt_*:9,*mma_*_64x*:4,*mma_*:4.5,direct_*_16x*:3,direct_*:6' "        \
+         "$G tune --candidates 8 --shape TNx64x1,3,16x32 --shape NNx32x8x16 --shape TNx32x8x16 "             \
+         "--shape TNx16x8x16:bf16_bf16 -o "
+  for (int i = 0; i < 2; i++)
+    STATUS(sh(TWICE
+              "%d.table > lines && sed -n 's/; wall .* us; /; /; s/; server .*//; /^[a-zW]* *[NT][NT] /p' "
+              "lines > %d.lines && sed '/^[NT]\t/!d' %d.table | cut -f 1-16 > %d.rows",
+              i, i, i, i),
+           0);
+  STATUS(sh("grep -c . 0.lines 0.rows >&2 && cmp 0.lines 1.lines && cmp 0.rows 1.rows"), 0);
+  cr_assert_geq(atoi(sh("grep -c '^win' 0.lines").out), 6);
+  cr_assert_geq(rows("0.table"), 4);
+}
+
 Test(tune, a_run_cut_short_goes_on_where_it_was) {
   result_t first =
       sh(ON_SIM LOSE FEW "--exact --budget 1 --shape TNx16x1,2,3,4,5,6,7,8,9,10,11,12,13,14,15x16");
