@@ -292,6 +292,34 @@ Test(tune, a_full_disk_is_said_and_loses_nothing) {
   cr_assert(rows("t.table") >= 1);
 }
 
+/* Files may grow to 512 bytes; what a command says goes round by a pipe. */
+#define FULL(exported, command)                                                                              \
+  "trap '' XFSZ; export " exported "; (ulimit -f 1; " command "; echo status $?) 2>&1 | cat"
+
+Test(tune, a_full_disk_keeps_what_was_tried) {
+#define TRY "$G tune --candidates 2 -o t.table --exact --shape TNx16x1,2,3,4,5,6,7,8,9,10x16"
+  result_t r = sh(FULL(ON_SIM LOSE, TRY));
+  HAS(r.out, "t.table.tried: cannot be written: File too large");
+  HAS(r.out, "status 1\n");
+  int tried = atoi(sh("grep -c ^cublas t.table.tried").out);
+  cr_assert(tried >= 2 && tried < 10, "%d", tried);
+  result_t rest = sh(ON_SIM LOSE TRY);
+  STATUS(rest, 0);
+  LACKS(rest.out, " 0 kept from before");
+  cr_assert(!exists("t.table.tried"));
+}
+
+Test(tune, a_full_disk_keeps_the_cost_model_that_was_there) {
+  static const char model[] = "mma_f16_f16_tn_32x32x64_s4_w4\t1.5\t0\n";
+  STATUS(sh("mkdir -m 700 gemmshim"), 0);
+  write_file("gemmshim/gemmshim-cpu-stand-in.model", model, sizeof model - 1);
+  result_t r =
+      sh(FULL("XDG_CACHE_HOME=$PWD SIM_NOCOMPUTE=1 SIM_L2=4096 LD_LIBRARY_PATH=$SIM", "$G tune --fit"));
+  HAS(r.out, "gemmshim-cpu-stand-in.model: cannot be written: File too large");
+  HAS(r.out, "status 1\n");
+  cr_assert_str_eq(sh("cat gemmshim/*").out, model, "as it was, and nothing beside it");
+}
+
 Test(tune, two_tuners_on_one_table) {
   result_t r = sh("flock t.table.lock sleep 5 & sleep 0.3; " ON_SIM WIN FEW SHAPE "; s=$?; kill $!; exit $s");
   STATUS(r, 3);
