@@ -64,11 +64,14 @@ static const char help[] =
     "it, for\n"
     "                    this GPU and every later run (~/.cache/gemmshim/GPU.model); may be all there is to "
     "do\n"
-    "  --exhaustive N    instead of tuning: for N of the products, chosen at random, measures every kernel, "
-    "split\n"
-    "                    and order of tiles, and says how far the tuner's choice is from the best of all; "
-    "status 1\n"
-    "                    where that is more than 3%\n"
+    "  --exhaustive N    instead of tuning: for N of the products, chosen at random, measures every shipped "
+    "kernel\n"
+    "                    in every split of k, and the other orders of tiles of all that come within a "
+    "quarter "
+    "of\n"
+    "                    the best; says how far the tuner's choice is from the best of all, status 1 where "
+    "that is\n"
+    "                    more than 3%\n"
     "  --known TABLE     what this table has rows for is not measured\n"
     "  --shard I/N       the I'th part of N of the work, into a table of its own (of Slurm arrays and MPI: "
     "theirs);\n"
@@ -283,6 +286,8 @@ static int read_command(int argc, char **argv, gs_command_t *command) {
   if (command->grid && !gs_points_grid(&command->points, &sizes, command->types)) return GS_EXIT_MACHINE;
   if (!command->points.count && !command->fit)
     return gs_usage(argv, "nothing to tune: give a .calls file, --shape, --models or --grid");
+  if (command->exhaustive && (command->kernels || command->run.search))
+    return gs_usage(argv, "--exhaustive measures the shipped kernels: not with --kernels or --search");
   gs_points_by_key(&command->points);
   gs_points_shard(&command->points, command->shard);
   return -1;
