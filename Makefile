@@ -197,7 +197,7 @@ asan ubsan tsan:
 ## check: format, floors, file sizes, exports, symbol versions, README, SASS
 .PHONY: check
 check: all check-sass
-	tests/check.sh $(BUILD)
+	@SHIPPED="$(SHIPPED_FATBINS)" tests/check.sh $(BUILD)
 
 ## traps: write tests/TRAPS.md anew: which test holds which trap
 .PHONY: traps
@@ -220,7 +220,7 @@ carry: all $(OVERHEAD) $(GPU_CAPTURES) $(PRELOAD_DIR)/random $(PRELOAD_DIR)/prob
 gpu-check:
 	tests/gpu/check.sh
 
-## gpu-sanitize: on a machine with a GPU: every kernel under the four tools of compute-sanitizer
+## gpu-sanitize: on a machine with a GPU: every kernel under compute-sanitizer, those of f16 under racecheck too
 .PHONY: gpu-sanitize
 gpu-sanitize:
 	STEPS="memcheck initcheck synccheck racecheck" tests/gpu/check.sh

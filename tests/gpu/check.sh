@@ -234,6 +234,7 @@ step overhead 120 bash -c overhead
 step memcheck 150 bash -c 'sanitize memcheck "*"' # S9 C5
 step initcheck 150 bash -c 'sanitize initcheck "*"' # S9
 step synccheck 150 bash -c 'sanitize synccheck "*"' # S9
+# Slow: other types are the same source with another type.
 step racecheck 250 bash -c 'sanitize racecheck "*_f16_f16_*"' # S9
 
 echo "1..$count"
