@@ -194,6 +194,14 @@ test: all sim $(RUNNERS)
 asan ubsan tsan:
 	$(MAKE) BUILD=build/$@ SANITIZE=$(if $(filter asan,$@),address,$(if $(filter ubsan,$@),undefined,thread)) OPT='-O1 -g' test
 
+# check-sass reads the machine code: with the toolkit's cuobjdump, else NVIDIA's package. Where neither is to be had it
+# reads the PTX, and says so.
+.PHONY: disassembler
+disassembler:
+	@PATH="$$PATH:$(CUDA_HOME)/bin:build/tools" command -v cuobjdump > /dev/null || \
+	  PIP_RETRIES=1 PIP_DEFAULT_TIMEOUT=15 $(MAKE) -s build/tools/cuobjdump || true
+check-sass: disassembler
+
 ## check: format, floors, file sizes, exports, symbol versions, README, SASS
 .PHONY: check
 check: all check-sass
