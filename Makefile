@@ -198,10 +198,18 @@ test: all sim $(RUNNERS)
 asan ubsan tsan:
 	$(MAKE) BUILD=build/$@ SANITIZE=$(if $(filter asan,$@),address,$(if $(filter ubsan,$@),undefined,thread)) OPT='-O1 -g' test
 
+# check-sass reads the machine code: with the toolkit's cuobjdump, else NVIDIA's package. Where neither is to be had it
+# reads the PTX, and says so.
+.PHONY: disassembler
+disassembler:
+	@PATH="$$PATH:$(CUDA_HOME)/bin:build/tools" command -v cuobjdump > /dev/null || \
+	  PIP_RETRIES=1 PIP_DEFAULT_TIMEOUT=15 $(MAKE) -s build/tools/cuobjdump || true
+check-sass: disassembler
+
 ## check: format, floors, file sizes, exports, symbol versions, README, SASS
 .PHONY: check
 check: all check-sass
-	tests/check.sh $(BUILD)
+	@SHIPPED="$(SHIPPED_FATBINS)" tests/check.sh $(BUILD)
 
 ## traps: write tests/TRAPS.md anew: which test holds which trap
 .PHONY: traps
@@ -224,7 +232,7 @@ carry: all $(OVERHEAD) $(GPU_CAPTURES) $(PRELOAD_DIR)/random $(PRELOAD_DIR)/prob
 gpu-check:
 	tests/gpu/check.sh
 
-## gpu-sanitize: on a machine with a GPU: every kernel under the four tools of compute-sanitizer
+## gpu-sanitize: on a machine with a GPU: every kernel under compute-sanitizer, those of f16 under racecheck too
 .PHONY: gpu-sanitize
 gpu-sanitize:
 	STEPS="memcheck initcheck synccheck racecheck" tests/gpu/check.sh

@@ -6,6 +6,7 @@ PATH="$PATH:${CUDA_HOME:-/usr/local/cuda}/bin:$PWD/build/tools"
 objdump=$(command -v cuobjdump)
 faults=0
 kernels=0
+what=nothing
 for fatbin; do
   name=$(basename "$fatbin" .fatbin)
   # One line a tile: kernels (each counts once an architecture), registers, what is wrong.
@@ -32,5 +33,6 @@ for fatbin; do
   kernels=$((kernels + count))
   faults=$((faults + bad + ${wrong:-1}))
 done
-echo "$kernels kernels, $faults faults"
+echo "$kernels kernels, $faults faults in their $what"
+[ "$what" = SASS ] || echo "no cuobjdump here, so the PTX was read, not the machine code: make build/tools/cuobjdump fetches one"
 [ "$faults" = 0 ] && [ "$kernels" -gt 0 ]

@@ -42,7 +42,8 @@ static gs_status_t parse_builtin(const gs_device_t *device, gs_say_t say, void *
                                  gs_choice_t *choice) {
   int index = nearest_builtin(device);
   if (index < 0) {
-    snprintf(choice->source, sizeof choice->source, "no built-in table for %s", device->name);
+    snprintf(choice->source, sizeof choice->source, "no built-in table for %s%s", device->name,
+             gs_device_arch(device->sm) ? "" : ", since " GS_DEVICE_ARCHS);
     return GS_NOT_FOUND;
   }
   const char *name;
@@ -61,8 +62,9 @@ static gs_status_t fit(const gs_device_t *device, gs_say_t say, void *context, g
   if (of_arch && !choice->sibling) return GS_OK;
   snprintf(line, sizeof line, "%s: made for %s (%s, %d SMs), this is %s (sm_%d, %d SMs)%s", choice->source,
            header->gpu, header->arch, header->sms, device->name, device->sm, device->sms,
-           of_arch ? ": its rows are unproven and forwarded here; run gemmshim requalify"
-                   : "; run gemmshim tune here");
+           of_arch                      ? ": its rows are unproven and forwarded here; run gemmshim requalify"
+           : gs_device_arch(device->sm) ? "; run gemmshim tune here"
+                                        : ": " GS_DEVICE_ARCHS);
   if (say) say(context, line);
   if (of_arch) return GS_OK;
   gs_table_free(choice->table);

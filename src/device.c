@@ -66,6 +66,10 @@ gs_status_t gs_device_describe(int ordinal, gs_device_t *device) {
   return GS_OK;
 }
 
+int gs_device_arch(int sm) {
+  return sm >= 80 && sm < 90 ? 80 : sm == 90 ? 90 : 0;
+}
+
 /* ---- kernels ---- */
 
 typedef struct {

@@ -37,6 +37,10 @@ typedef struct {
   int sms;
 } gs_device_t;
 
+/* The architecture, 80 or 90, whose kernels a GPU runs; 0: none of ours. */
+int gs_device_arch(int sm);
+#define GS_DEVICE_ARCHS "kernels are made for GPUs 8.x and 9.0 alone" /* what to say of 0 */
+
 /* Of device ordinal (as the driver counts them); GS_DRIVER when it cannot be asked. */
 gs_status_t gs_device_describe(int ordinal, gs_device_t *device);
 

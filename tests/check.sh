@@ -5,6 +5,8 @@ BUILD=${1:-build}
 SHIM=$BUILD/libgemmshim.so
 HANDLES=$BUILD/libgemmshim-handles.so
 GRAPHS=$BUILD/libgemmshim-graphs.so
+# The fatbins that the library holds: make names them; without it, all of every family that lie there.
+SHIPPED=${SHIPPED:-$(echo build/kernels/*_*x*.fatbin)}
 passed=0 failed=0
 
 # check NAME COMMAND...: the command prints what is wrong, and nothing when all is well.
@@ -90,7 +92,7 @@ shipped_size() {
   "$BUILD/gemmshim" kernels | sed -n 's/^\([a-z]*\)_[a-z0-9]*_[a-z0-9]*_[nt][nt]_\([^ ]*\) .*/\1_\2/p' > "$BUILD/shipped"
   kernels=$(wc -l < "$BUILD/shipped")
   bytes=$(sort -u "$BUILD/shipped" | sed 's,.*,build/kernels/&.fatbin,' | xargs cat | wc -c)
-  [ "$kernels" -gt 0 ] && [ "$kernels" -le 640 ] || echo "$kernels kernels of at most 640 are shipped"
+  [ "$kernels" -gt 0 ] && [ "$kernels" -le 720 ] || echo "$kernels kernels of at most 720 are shipped"
   [ "$bytes" -gt 0 ] && [ "$bytes" -le $((4 << 20)) ] || echo "they take $bytes bytes of at most 4 MiB"
 }
 

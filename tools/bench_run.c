@@ -222,8 +222,8 @@ static int open_and_run(run_t *run, const char *folder) {
     return GS_EXIT_MACHINE;
   }
   int status = GS_EXIT_MACHINE;
-  if (!run->options->anyway && gs_gpu_busy(&gpu, fault, sizeof fault))
-    gs_say("%s: wait until it is free, or measure --anyway", fault);
+  if (!run->options->busy_ok && gs_gpu_busy(&gpu))
+    status = GS_EXIT_BUSY; /* said */
   else if (gs_cublas_open(&cublas, &gpu, run->options->cublas, fault, sizeof fault) != GS_OK)
     gs_say("%s", fault);
   else {

@@ -9,11 +9,11 @@
 typedef struct {
   gs_points_t points;
   const char *output, *cublas, *peer;
-  bool clocks[GS_CLOCK_COUNT], again, anyway;
+  bool clocks[GS_CLOCK_COUNT], again, busy_ok;
   long rounds, rate, device, budget, seed, sample; /* budget, sample 0: no limit */
 } gs_bench_options_t;
 
-#define GS_BENCH_LOST 4 /* exit status: the GPU's context is lost, a fresh process can go on */
+#define GS_BENCH_LOST 5 /* exit status: the GPU's context is lost, a fresh process can go on */
 
 /* The file in folder that holds the product at hand, as gs_gemm_format writes it. */
 #define GS_BENCH_AT "at"

@@ -7,6 +7,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "tools.h"
+
 #define LOOKS          9 /* all must find it busy: for a second they still see what has just ended */
 #define LOOK_NS        250000000
 #define PROCESSES_MAX  64
@@ -95,14 +97,19 @@ static bool ask(const nvml_t *nvml, const gs_gpu_t *gpu, char *who, size_t size)
   return true;
 }
 
-bool gs_gpu_busy(const gs_gpu_t *gpu, char *who, size_t size) {
+bool gs_gpu_busy(const gs_gpu_t *gpu) {
+  char who[512];
   nvml_t nvml;
   void *library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
   bool busy = false;
   if (library && bind(&nvml, library) && nvml.nvmlInit_v2() == 0) {
-    busy = ask(&nvml, gpu, who, size);
+    busy = ask(&nvml, gpu, who, sizeof who);
     nvml.nvmlShutdown();
   }
   if (library) dlclose(library);
+  if (busy)
+    gs_say("%s: what is measured beside it is worth nothing; wait for it, choose another --device, or "
+           "--busy-ok",
+           who);
   return busy;
 }

@@ -7,8 +7,8 @@
 
 #define GS_BUSY_PERCENT 5 /* of the time a kernel ran, from which on measurements would suffer */
 
-/* Ask before the GPU gets work from here. True: who says how busy it is, and with which processes; then
- * it took two seconds. */
-bool gs_gpu_busy(const gs_gpu_t *gpu, char *who, size_t size);
+/* Ask before the GPU gets work from here. True: how busy it is, with which processes, and what to do (--busy-ok) is
+ * said; then it took two seconds. */
+bool gs_gpu_busy(const gs_gpu_t *gpu);
 
 #endif

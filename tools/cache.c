@@ -37,28 +37,29 @@ static void say_once(const char *what, const char *why) {
   said = true;
 }
 
-static bool cache_path(char *path, size_t size) {
+bool gs_cache_path(bool make, char *path, size_t size) {
   const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
-  char parent[PATH_MAX];
-  if (cache && *cache == '/')
-    snprintf(parent, sizeof parent, "%s", cache);
-  else if (home && *home == '/')
-    snprintf(parent, sizeof parent, "%s/.cache", home);
-  else
-    return false;
-  mkdir(parent, 0700);
-  return (size_t)snprintf(path, size, "%s/gemmshim", parent) < size;
+  int length = cache && *cache == '/' ? snprintf(path, size, "%s/gemmshim", cache)
+               : home && *home == '/' ? snprintf(path, size, "%s/.cache/gemmshim", home)
+                                      : -1;
+  if (length < 0 || (size_t)length >= size) return false;
+  for (char *slash = path; make && slash;) {
+    slash = strchr(slash + 1, '/');
+    if (slash) *slash = '\0';
+    mkdir(path, 0700);
+    if (slash) *slash = '/';
+  }
+  return true;
 }
 
 /* The folder, where nobody else can put a file into it; -1, said: there is none. */
 static int cache_open(char *path, size_t size) {
   struct stat info;
-  *path = 0;
-  if (!cache_path(path, size)) {
+  if (!gs_cache_path(true, path, size)) {
+    *path = 0;
     say_once("XDG_CACHE_HOME and HOME", "neither is an absolute path of usual length: set one");
     return -1;
   }
-  mkdir(path, 0700);
   int folder = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   if (folder < 0) {
     say_once(path, strerror(errno));

@@ -10,6 +10,9 @@
 #define GS_FNV_BEGIN 0xcbf29ce484222325u
 uint64_t gs_fnv1a(uint64_t hash, const void *bytes, size_t count);
 
+/* The folder's path; make: it, and what is missing above it, is made for the user alone. False: neither variable is an
+ * absolute path of usual length. */
+bool gs_cache_path(bool make, char *path, size_t size);
 /* Reads what is kept as file into cubin (image, size, needs, cached); false where there is nothing faultless. */
 bool gs_cache_read(const char *file, gs_cubin_t *cubin);
 /* Keeps cubin as file; afterwards the cache holds limit bytes at most, the longest unused files go first. */

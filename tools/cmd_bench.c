@@ -52,7 +52,7 @@ static const char help[] =
     "  --peer DIR          foreign kernels too: every .so in it, as for gemmshim verify --peer\n"
     "  --budget SECONDS    stop after so long\n"
     "  --device N          which GPU (0)\n"
-    "  --anyway            even if the GPU is busy with other work\n"
+    "  --busy-ok           measure although the GPU has other work\n"
     "  --cublas FILE       the libcublas.so to use (looked for)\n"
     "  --published FILE    speed-ups published elsewhere, beside ours; may come often\n"
     "  --torch FILE        torch.matmul's times, from tests/e2e/torch_matmul.py\n"
@@ -66,7 +66,9 @@ static const char help[] =
     "The library counts calls while it is measured (GEMMSHIM_CALLS), which costs it a little on the host.\n\n"
     "exit status: 0 done, 1 a row of --rows did not serve or lost, or a file could not be written, 2 usage, "
     "3 no\n"
-    "GPU, driver, cuBLAS or readable input, 128 + signal when stopped; what was measured is kept\n"
+    "GPU, driver, cuBLAS or readable input, 4 the GPU has other work, 128 + signal when stopped; what was "
+    "measured\n"
+    "is kept\n"
     "example: gemmshim bench --grid --sample 100 --budget 240 -o h200.csv\n";
 
 static const char columns_help[] =
@@ -117,7 +119,7 @@ enum {
   PEER,
   BUDGET,
   DEVICE,
-  ANYWAY,
+  BUSY_OK,
   CUBLAS,
   PUBLISHED,
   TORCH,
@@ -144,7 +146,7 @@ static const struct option options[] = {{"grid", optional_argument, NULL, GRID},
                                         {"peer", required_argument, NULL, PEER},
                                         {"budget", required_argument, NULL, BUDGET},
                                         {"device", required_argument, NULL, DEVICE},
-                                        {"anyway", no_argument, NULL, ANYWAY},
+                                        {"busy-ok", no_argument, NULL, BUSY_OK},
                                         {"cublas", required_argument, NULL, CUBLAS},
                                         {"published", required_argument, NULL, PUBLISHED},
                                         {"torch", required_argument, NULL, TORCH},
@@ -195,7 +197,7 @@ static int read_plain(int option, char **argv, command_t *command) {
                {CUBLAS, .text = &bench->cublas},
                {TORCH, .text = &command->torch},
                {PLOT, .text = &command->plot},
-               {ANYWAY, .flag = &bench->anyway},
+               {BUSY_OK, .flag = &bench->busy_ok},
                {JSON, .flag = &command->json},
                {SUMMARY, .flag = &command->summary},
                {SAMPLE, .number = &bench->sample, .lo = 1, .hi = INT_MAX},

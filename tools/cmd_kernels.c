@@ -3,6 +3,7 @@
 #include <fnmatch.h>
 #include <getopt.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "cache.h"
 #include "generate.h"
@@ -31,11 +32,14 @@ static const char help[] =
     "cover, spilled registers, sums that are not kept in F32. Compiled kernels are kept in ~/.cache/gemmshim "
     "($XDG_CACHE_HOME), 256 MB at "
     "most.\n\n"
-    "  --compile ID      mma_AB_D_LAYOUT_MxNxK_sSTAGES_wWARPS[_v2] or "
-    "direct_AB_D_LAYOUT_MxN_uCHUNKS_wWARPS[_sw]:"
-    "\n"
-    "                    AB f16 or bf16, D the same or f32, LAYOUT nn, tn, nt or tt, tile in elements\n"
-    "  --sm 80|90        for which GPUs: 80 (8.0, 8.6, 8.9) or 90 (9.0, as sm_90a); 80 unless given\n"
+    "  --compile ID      mma_AB_D_LAYOUT_MxNxK_sSTAGES_wWARPS[_v2], wgmma_AB_D_LAYOUT_MxNxK_sSTAGES_wWARPS "
+    "or\n"
+    "                    direct_AB_D_LAYOUT_MxN_uCHUNKS_wWARPS[_sw]: AB f16 or bf16, D the same or f32, "
+    "LAYOUT\n"
+    "                    nn, tn, nt or tt, tile in elements\n"
+    "  --sm 80|90        for which GPUs: 80 (8.0, 8.6, 8.9) or 90 (9.0, as sm_90a); unless given, 80, and "
+    "for\n"
+    "                    wgmma, which runs on no other, 90\n"
     "  -o FILE.cubin     write the machine code there\n"
     "  --clean-cache     empty the cache, and say how much that was\n\n"
     "exit status: 0 fine, 1 refused, or nothing listed, 2 usage, 3 no NVRTC, or the cache or FILE cannot be "
@@ -215,7 +219,7 @@ static gs_status_t gather(gs_pool_t *pool, const gs_gpu_t *gpu, const gs_command
   else if (!gs_pool_shipped(pool, gpu ? gpu->device.sm : 0))
     status = GS_NOMEM;
   *refused = tally.refused;
-  return status;
+  return tally.no_compiler ? GS_DRIVER : status;
 }
 
 static int list_all(const gs_command_t *command) {
@@ -245,10 +249,19 @@ static int list_all(const gs_command_t *command) {
                                   : GS_EXIT_MACHINE;
 }
 
+/* Where neither --sm nor a GPU says. */
+static int usual_sm(const gs_command_t *command) {
+  static const char wgmma[] = "wgmma_";
+  bool any = command->compile && !strncmp(command->compile, wgmma, sizeof wgmma - 1);
+  for (int i = 0; i < command->name_count && !any; i++)
+    any = !strncmp(command->names[i], wgmma, sizeof wgmma - 1);
+  return any ? 90 : 80;
+}
+
 int gs_cmd_kernels(int argc, char **argv) {
   gs_command_t command = {0};
   int status = read_command(argc, argv, &command);
   if (status >= 0) return status;
-  if (!command.sm) command.sm = 80;
+  if (!command.sm) command.sm = usual_sm(&command);
   return command.clean ? clean_cache() : command.compile ? compile(&command) : list_all(&command);
 }

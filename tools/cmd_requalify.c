@@ -2,7 +2,6 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <getopt.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +16,7 @@
 #include "options.h"
 #include "progress.h"
 #include "requalify.h"
+#include "signals.h"
 #include "tools.h"
 
 static const char help[] =
@@ -71,11 +71,6 @@ typedef struct {
   int kept, left; /* measured before; not reached */
   cJSON *rows;
 } gs_work_t;
-
-static volatile sig_atomic_t stopped;
-static void stop(int number) {
-  stopped = number;
-}
 
 /* ---- what is printed ---- */
 
@@ -190,9 +185,9 @@ static bool measure_all(gs_work_t *work) {
   for (int i = 0; i < rows; i++) {
     char what[128];
     bool spent = budget && gs_seconds() - progress.begun > (double)budget;
-    if (!going || stopped || spent) {
+    if (!going || gs_stopped || spent) {
       work->left = rows - i;
-      if (spent && going && !stopped)
+      if (spent && going && !gs_stopped)
         gs_say("the budget of %ld s is spent: %d of %d rows are left; the same command goes on from here",
                budget, work->left, rows);
       break;
@@ -332,7 +327,7 @@ static int requalify(gs_work_t *work, const gs_cublas_t *cublas, bool sibling) {
   gs_reference_close(&reference);
   gs_pool_free(&pool);
   report(work);
-  if (stopped) return 128 + stopped;
+  if (gs_stopped) return 128 + gs_stopped;
   return whole && !work->count[GS_TUNE_WRONG] ? GS_EXIT_OK : GS_EXIT_FALSE;
 }
 
@@ -424,8 +419,7 @@ int gs_cmd_requalify(int argc, char **argv) {
     gs_say("%s", gpu.fault);
     return GS_EXIT_MACHINE;
   }
-  sigaction(SIGINT, &(struct sigaction){.sa_handler = stop, .sa_flags = SA_RESETHAND}, NULL);
-  sigaction(SIGTERM, &(struct sigaction){.sa_handler = stop, .sa_flags = SA_RESETHAND}, NULL);
+  gs_heed_signals();
   status = run(&command, &gpu);
   gs_gpu_close(&gpu);
   return status;

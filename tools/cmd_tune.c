@@ -1,7 +1,6 @@
 /* gemmshim tune: which kernels win on this GPU, written as a table. */
 #define _GNU_SOURCE
 #include <getopt.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,12 +8,14 @@
 
 #include "json.h"
 #include "points.h"
+#include "progress.h"
 #include "ranking.h"
 #include "busy.h"
 #include "fit.h"
 #include "fleet.h"
 #include "tools.h"
 #include "search.h"
+#include "signals.h"
 #include "tune_run.h"
 #include "tune_text.h"
 
@@ -63,11 +64,14 @@ static const char help[] =
     "it, for\n"
     "                    this GPU and every later run (~/.cache/gemmshim/GPU.model); may be all there is to "
     "do\n"
-    "  --exhaustive N    instead of tuning: for N of the products, chosen at random, measures every kernel, "
-    "split\n"
-    "                    and order of tiles, and says how far the tuner's choice is from the best of all; "
-    "status 1\n"
-    "                    where that is more than 3%\n"
+    "  --exhaustive N    instead of tuning: for N of the products, chosen at random, measures every shipped "
+    "kernel\n"
+    "                    in every split of k, and the other orders of tiles of all that come within a "
+    "quarter "
+    "of\n"
+    "                    the best; says how far the tuner's choice is from the best of all, status 1 where "
+    "that is\n"
+    "                    more than 3%\n"
     "  --known TABLE     what this table has rows for is not measured\n"
     "  --shard I/N       the I'th part of N of the work, into a table of its own (of Slurm arrays and MPI: "
     "theirs);\n"
@@ -123,19 +127,15 @@ typedef struct {
   gs_ns_t ns;
   gs_run_t run;
   long device, exhaustive;
-  bool json, grid, fit, busy_ok,
-      one_gpu; /* one_gpu: a device was named, or this is one of a fleet's tuners */
+  bool json, grid, fit, busy_ok;
+  bool worker;  /* one of a fleet's tuners */
+  bool one_gpu; /* a device was named, or this is such a tuner */
   gs_shard_t shard;
 } gs_command_t;
 
 static void say_line(void *context, const char *line) {
   (void)context;
   gs_say("%s", line);
-}
-
-static volatile sig_atomic_t stopped;
-static void stop(int number) {
-  stopped = number;
 }
 
 /* An exit status, or -1: go on. */
@@ -232,8 +232,11 @@ static int read_option(int option, char **argv, gs_command_t *command) {
     return gs_read_long(optarg, 1, 1 << 20, &command->exhaustive)
                ? -1
                : gs_usage(argv, "--exhaustive: \"%s\" is not a number of products", optarg);
-  case WORKER: /* as fleet.c starts them: lines alone, since several share the terminal */
-    command->run.silent = command->one_gpu = true;
+  case WORKER: /* as fleet.c starts them: it shows one line for all of them */
+    if (!gs_read_long(optarg, -1, 1 << 20, &value)) return gs_usage(argv, "--worker is not for people");
+    command->worker = command->one_gpu = true;
+    command->run.standing = gs_standing_open((int)value);
+    gs_progress_leave();
     return -1;
   case 'h':
     return gs_help(help);
@@ -266,7 +269,7 @@ static int read_command(int argc, char **argv, gs_command_t *command) {
                                           {"shard", required_argument, NULL, SHARD},
                                           {"busy-ok", no_argument, NULL, BUSY_OK},
                                           {"exhaustive", required_argument, NULL, EXHAUSTIVE},
-                                          {"worker", no_argument, NULL, WORKER},
+                                          {"worker", required_argument, NULL, WORKER},
                                           {"fit", no_argument, NULL, FIT},
                                           {"help", no_argument, NULL, 'h'},
                                           {0}};
@@ -283,6 +286,8 @@ static int read_command(int argc, char **argv, gs_command_t *command) {
   if (command->grid && !gs_points_grid(&command->points, &sizes, command->types)) return GS_EXIT_MACHINE;
   if (!command->points.count && !command->fit)
     return gs_usage(argv, "nothing to tune: give a .calls file, --shape, --models or --grid");
+  if (command->exhaustive && (command->kernels || command->run.search))
+    return gs_usage(argv, "--exhaustive measures the shipped kernels: not with --kernels or --search");
   gs_points_by_key(&command->points);
   gs_points_shard(&command->points, command->shard);
   return -1;
@@ -317,9 +322,17 @@ static int report(const gs_draft_t *draft, const gs_command_t *command, const gs
   return count[GS_TUNE_WRONG] ? GS_EXIT_FALSE : GS_EXIT_OK;
 }
 
+/* Without a compiler there is nothing to search: said once, here, and not for each product or by each GPU's tuner. */
+static void check_search(gs_command_t *command) {
+  char why[512];
+  if (!command->run.search || gs_generate_ready(why, sizeof why) == GS_OK) return;
+  if (!command->worker) gs_say("--search: %s; until then the shipped kernels alone are measured", why);
+  command->run.search = 0;
+}
+
 /* An exit status, GS_EXIT_OK: go on. */
 static int gather(gs_pools_t *pools, const gs_gpu_t *gpu, const gs_command_t *command) {
-  const gs_pool_for_t for_what = {.sm = gpu->device.sm, .products = &command->points, .stopped = &stopped};
+  const gs_pool_for_t for_what = {.sm = gpu->device.sm, .products = &command->points, .stopped = &gs_stopped};
   char *names = command->kernels;
   gs_pool_tally_t tally;
   gs_status_t status = GS_OK;
@@ -333,19 +346,19 @@ static int gather(gs_pools_t *pools, const gs_gpu_t *gpu, const gs_command_t *co
 /* What was asked for: an exit status. root: NULL, or what is printed as JSON in the end. */
 static int measure(gs_draft_t *draft, gs_bench_t *bench, const gs_command_t *command, cJSON *root) {
   gs_journal_t journal;
-  int fitted = command->fit ? gs_fit(bench, &stopped) : GS_EXIT_OK;
+  int fitted = command->fit ? gs_fit(bench, &gs_stopped) : GS_EXIT_OK;
   if (fitted != GS_EXIT_OK || !command->points.count) return fitted;
   if (command->exhaustive) {
     gs_tune_options_t tune = command->run.tune;
     tune.pool = &command->run.pools->ranked;
-    return gs_ranking(bench, &command->points, (int)command->exhaustive, &tune, &stopped, root);
+    return gs_ranking(bench, &command->points, (int)command->exhaustive, &tune, &gs_stopped, root);
   }
   gs_journal_open(&journal, draft->path, &draft->header);
   gs_tally_t tally = gs_tune_run(&command->run, &command->points, bench, draft, &journal,
                                  root ? cJSON_AddArrayToObject(root, "products") : NULL);
   gs_journal_close(&journal, tally.complete && !command->run.tune.quick);
   int status = report(draft, command, &tally, root);
-  return stopped ? 128 + stopped : tally.written ? status : GS_EXIT_FALSE;
+  return gs_stopped ? 128 + gs_stopped : tally.written ? status : GS_EXIT_FALSE;
 }
 
 /* Tunes into the table; returns an exit status. */
@@ -428,11 +441,6 @@ static int tune_on(gs_gpu_t *gpu, gs_command_t *command) {
   return status;
 }
 
-static void heed_signals(void) {
-  sigaction(SIGINT, &(struct sigaction){.sa_handler = stop, .sa_flags = SA_RESETHAND}, NULL);
-  sigaction(SIGTERM, &(struct sigaction){.sa_handler = stop, .sa_flags = SA_RESETHAND}, NULL);
-}
-
 /* Several GPUs: an exit status. -1: there is one. */
 static int tune_by_fleet(gs_command_t *command, int argc, char **argv) {
   char path[4096];
@@ -443,40 +451,37 @@ static int tune_by_fleet(gs_command_t *command, int argc, char **argv) {
   if (!name_table(command, fleet.gpu, path, sizeof path)) return GS_EXIT_MACHINE;
   if (strlen(path) < 6 || strcmp(path + strlen(path) - 6, ".table"))
     return gs_usage(argv, "-o %s: with several GPUs the table's name ends in .table", path);
-  heed_signals();
+  gs_heed_signals();
   return gs_fleet_run(&fleet, &(gs_fleet_run_t){.argc = argc,
                                                 .argv = argv,
                                                 .output = path,
                                                 .shard = shard,
                                                 .again = command->run.again,
                                                 .quick = command->run.tune.quick,
-                                                .stopped = &stopped});
+                                                .stopped = &gs_stopped});
 }
 
 int gs_cmd_tune(int argc, char **argv) {
   gs_command_t command = {
       .types = "f16_f16",
       .run = {.tune = {.split_max = 16, .candidates = GS_TUNE_CANDIDATES, .arrivals = GS_TUNE_ARRIVALS},
-              .stopped = &stopped}};
+              .stopped = &gs_stopped}};
   gs_gpu_t gpu;
-  char who[512];
   gs_ns_read(&command.ns, NS);
   gs_shard_default(&command.shard);
   int status = read_command(argc, argv, &command);
+  if (status < 0) check_search(&command);
   if (status < 0 && !command.one_gpu && !command.json) status = tune_by_fleet(&command, argc, argv);
   if (status < 0 && gs_gpu_open(&gpu, (int)command.device) != GS_OK) {
     gs_say("%s", gpu.fault);
     status = GS_EXIT_MACHINE;
   }
-  if (status < 0 && !command.busy_ok && gs_gpu_busy(&gpu, who, sizeof who)) {
-    gs_say("%s: what is measured beside it is worth nothing; wait for it, choose another --device, or "
-           "--busy-ok",
-           who);
+  if (status < 0 && !command.busy_ok && gs_gpu_busy(&gpu)) { /* said */
     status = GS_EXIT_BUSY;
     gs_gpu_close(&gpu);
   }
   if (status < 0) {
-    heed_signals();
+    gs_heed_signals();
     status = tune_on(&gpu, &command);
     gs_gpu_close(&gpu);
   }

@@ -78,7 +78,9 @@ static void find_table(gs_findings_t *found, int ordinal, const gs_device_t *dev
   gs_choice_t choice;
   gs_status_t status = gs_choose_table(device, say_fault, found, &choice);
   if (status != GS_OK) {
-    gs_find(found, "table", GS_EXIT_FALSE, "gemmshim tune makes one from a .calls file",
+    gs_find(found, "table", GS_EXIT_FALSE,
+            gs_device_arch(device->sm) ? "gemmshim tune makes one from a .calls file"
+                                       : "every product is forwarded on this GPU",
             "GPU %d: none: %s (%s)", ordinal, choice.source, gs_status_text(status));
     return;
   }

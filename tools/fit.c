@@ -1,13 +1,12 @@
 #define _GNU_SOURCE
 #include "fit.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
+#include "cache.h"
 #include "gs_table.h"
 #include "output.h"
 #include "points.h"
@@ -77,19 +76,9 @@ void gs_fit_clear(void) {
 
 static bool file_of(const char *gpu, bool make, char *path, size_t size) {
   char slug[64], folder[4096];
-  const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
   gs_gpu_slug(gpu, slug, sizeof slug);
-  int length = cache && *cache ? snprintf(folder, sizeof folder, "%s/gemmshim", cache)
-               : home && *home ? snprintf(folder, sizeof folder, "%s/.cache/gemmshim", home)
-                               : -1;
-  if (length < 0 || (size_t)length >= sizeof folder) return false;
-  for (char *slash = strchr(folder + 1, '/'); make && slash; slash = strchr(slash + 1, '/')) {
-    *slash = '\0';
-    mkdir(folder, 0777);
-    *slash = '/';
-  }
-  if (make) mkdir(folder, 0777);
-  return (size_t)snprintf(path, size, "%s/%s.model", folder, slug) < size;
+  return gs_cache_path(make, folder, sizeof folder) &&
+         (size_t)snprintf(path, size, "%s/%s.model", folder, slug) < size;
 }
 
 int gs_fit_load(const char *gpu) {
@@ -111,7 +100,7 @@ int gs_fit_load(const char *gpu) {
 bool gs_fit_save(const char *gpu, char *path, size_t size) {
   gs_output_t output;
   if (!file_of(gpu, true, path, size)) {
-    gs_say("neither XDG_CACHE_HOME nor HOME says where to keep what was fitted");
+    gs_say("neither XDG_CACHE_HOME nor HOME is an absolute path where what was fitted could be kept");
     return false;
   }
   if (!gs_output_open(&output, path)) return false;

@@ -97,6 +97,11 @@ gs_status_t gs_gpu_open(gs_gpu_t *gpu, int ordinal) {
     snprintf(gpu->fault, sizeof gpu->fault, "device %d does not say what it is", ordinal);
     return GS_DRIVER;
   }
+  if (!gs_device_arch(gpu->device.sm)) {
+    snprintf(gpu->fault, sizeof gpu->fault, "%s is of compute capability %d.%d, but " GS_DEVICE_ARCHS,
+             gpu->device.name, gpu->device.sm / 10, gpu->device.sm % 10);
+    return GS_UNSUPPORTED;
+  }
   read_attributes(gpu);
   GS_GPU_TRY(gpu, cuDevicePrimaryCtxRetain, &gpu->context, gpu->device.handle);
   GS_GPU_TRY(gpu, cuCtxSetCurrent, gpu->context);

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "device.h"
 #include "tools.h"
 
 /* What names stand for: kernels, each once. */
@@ -148,6 +149,7 @@ gs_status_t gs_pool_named(gs_pool_t *pool, char *const *lists, int count, const 
   for (int i = 0; i < count && status == GS_OK; i++) status = read_names(&list, lists[i], for_what->products);
   if (status == GS_OK) *tally = gs_pool_compile(pool, list.items, list.count, for_what, true);
   free(list.items);
+  if (tally->no_compiler) return GS_NOT_FOUND;
   if (status == GS_OK && pool->count == before) {
     gs_say("of the kernels that are named none could take part");
     return GS_NOT_FOUND;
@@ -156,10 +158,6 @@ gs_status_t gs_pool_named(gs_pool_t *pool, char *const *lists, int count, const 
 }
 
 /* ---- compiling ---- */
-
-int gs_pool_arch(int sm) {
-  return sm >= 80 && sm < 90 ? 80 : sm == 90 ? 90 : 0;
-}
 
 static void settle(gs_pool_t *pool, gs_job_t *job, bool say) {
   char id[GS_KERNEL_ID_MAX];
@@ -182,7 +180,7 @@ gs_pool_tally_t gs_pool_compile(gs_pool_t *pool, const gs_kernel_t *kernels, int
   gs_pool_tally_t tally = {0};
   gs_progress_t progress = gs_progress_begin();
   gs_job_t *jobs = calloc((size_t)count + 1, sizeof *jobs);
-  int wanted = 0, sm = gs_pool_arch(for_what->sm);
+  int wanted = 0, sm = gs_device_arch(for_what->sm);
   for (int i = 0; jobs && i < count; i++) {
     int shipped = gs_shipped_find(&kernels[i]);
     if (shipped >= 0 && runs_on(&kernels[i], for_what->sm))
@@ -191,16 +189,16 @@ gs_pool_tally_t gs_pool_compile(gs_pool_t *pool, const gs_kernel_t *kernels, int
       jobs[wanted++].kernel = kernels[i];
   }
   if (!jobs || (wanted && !sm)) {
-    gs_say(jobs ? "kernels are compiled for GPUs 8.x and 9.0; this one is %d.%d" : "out of memory",
-           for_what->sm / 10, for_what->sm % 10);
+    gs_say(jobs ? GS_DEVICE_ARCHS "; this one is %d.%d" : "out of memory", for_what->sm / 10,
+           for_what->sm % 10);
     wanted = 0;
   }
   if (wanted) tally.compiled = gs_compile(jobs, wanted, sm, &progress, for_what->stopped);
-  tally.refused = wanted - tally.compiled;
   if (wanted && jobs[0].status == GS_NOT_FOUND) {
     gs_say("%s", jobs[0].cubin.why);
-    wanted = 0;
+    tally.no_compiler = true, wanted = 0;
   }
+  tally.refused = wanted - tally.compiled;
   for (int i = 0; i < wanted; i++) settle(pool, &jobs[i], say);
   free(jobs);
   return tally;

@@ -196,7 +196,8 @@ int gs_ranking(gs_bench_t *bench, const gs_points_t *points, int count, const gs
     gs_race_t race;
     char what[256], point[128];
     gs_tune_point(point, sizeof point, &found.gemm);
-    snprintf(what, sizeof what, "%d of %d, %s: every kernel, split and order", i + 1, count, point);
+    snprintf(what, sizeof what, "%d of %d, %s: every kernel and split, orders of the best", i + 1, count,
+             point);
     gs_progress_show(&progress, (double)i / count, what);
     bool searched = gs_race_open(&race, bench, &found.gemm) && search(&race, &own, stopped, &found);
     gs_progress_clear(&progress);

@@ -1,4 +1,5 @@
-/* How good the tuner's choice of a kernel is: against all shipped kernels, splits of k and orders of tiles, measured. */
+/* How good the tuner's choice of a kernel is: against all shipped kernels in all splits of k, and the orders of tiles of
+ * those that come near the best, measured. */
 #ifndef GS_RANKING_H
 #define GS_RANKING_H
 

@@ -91,7 +91,7 @@ gs_pool_tally_t gs_search(gs_pool_t *found, gs_pool_t *made, const gs_gpu_t *gpu
   const gs_pool_for_t for_what = {.sm = gpu->device.sm, .stopped = stopped};
   search_t search = {.gpu = gpu, .to = to};
   gs_kernel_t *chosen = malloc(2 * (size_t)wanted * sizeof *chosen);
-  gs_space_visit(to->gemm, gs_pool_arch(gpu->device.sm), visit, &search);
+  gs_space_visit(to->gemm, gs_device_arch(gpu->device.sm), visit, &search);
   int count = chosen ? choose(search.guesses, search.count, 2 * wanted, chosen) : 0;
   int first = count < wanted ? count : wanted;
   gs_pool_tally_t tally = gather(found, made, chosen, first, &for_what);
@@ -99,5 +99,5 @@ gs_pool_tally_t gs_search(gs_pool_t *found, gs_pool_t *made, const gs_gpu_t *gpu
   gs_pool_tally_t more = gather(found, made, chosen + first, second, &for_what);
   free(search.guesses);
   free(chosen);
-  return (gs_pool_tally_t){tally.compiled + more.compiled, tally.refused + more.refused};
+  return (gs_pool_tally_t){tally.compiled + more.compiled, tally.refused + more.refused, tally.no_compiler};
 }

@@ -36,6 +36,16 @@ static bool over(const gs_work_t *work) {
          (work->run->budget && gs_seconds() - work->progress.begun > (double)work->run->budget);
 }
 
+/* Tells whoever started this tuner, too. */
+static void tell_standing(const gs_work_t *work) {
+  gs_standing_t *standing = work->run->standing;
+  if (!standing) return;
+  standing->won = work->tally.count[GS_TUNE_WIN];
+  standing->best = work->tally.best;
+  standing->done = work->done;
+  standing->total = work->total;
+}
+
 /* ---- one product ---- */
 
 /* Kernels of the space among our contenders, where that is asked for. */
@@ -59,6 +69,7 @@ static gs_tuned_t tune_among(gs_work_t *work, const gs_gemm_t *g, const gs_tune_
 
 static void show(gs_work_t *work, const gs_gemm_t *g, const char *how) {
   char what[256], point[128];
+  tell_standing(work);
   gs_tune_point(point, sizeof point, g);
   snprintf(what, sizeof what, "%d of %d%s, %s; %d won, best %.2fx", work->done + 1, work->total, how, point,
            work->tally.count[GS_TUNE_WIN], work->tally.best);
@@ -164,6 +175,7 @@ static void settle(gs_work_t *work, const int *ns, int count) {
   const gs_oracle_t oracle = {work, best, holds, library};
   gs_row_t *rows = malloc((size_t)(count + 1) * sizeof *rows);
   int made = rows && count ? gs_claim(&oracle, ns, count, rows) : 0;
+  gs_progress_clear(&work->progress);
   for (int i = 0; i < made && !work->results; i++)
     if (rows[i].n_hi > rows[i].n_lo) gs_tune_print_claim(&rows[i]);
   if (rows && count) keep(work, ns, count, rows, made);
@@ -202,7 +214,6 @@ gs_tally_t gs_tune_run(const gs_run_t *run, const gs_points_t *points, gs_bench_
                     .tally.written = true,
                     .progress = gs_progress_begin(),
                     .total = points->count};
-  if (run->silent) work.progress.terminal = false;
   for (int i = 0; i < points->count && !over(&work); i += work.count) {
     work.key = &points->items[i];
     for (work.count = 1; i + work.count < points->count && same_key(work.key, &work.key[work.count]);)
@@ -210,6 +221,7 @@ gs_tally_t gs_tune_run(const gs_run_t *run, const gs_points_t *points, gs_bench_
     tune_key(&work);
   }
   gs_progress_clear(&work.progress);
+  tell_standing(&work);
   work.tally.complete = !over(&work);
   if (!gs_gpu_ok(bench->gpu))
     gs_say("%s: the GPU's context is lost; run the same command again, it goes on from here",

@@ -8,6 +8,7 @@
 #include "journal.h"
 #include "json.h"
 #include "points.h"
+#include "standing.h"
 #include "tune.h"
 
 /* Our kernels that take part: those among which the cost model chooses, those that were named, and those of the
@@ -22,10 +23,10 @@ typedef struct {
   long budget; /* seconds; 0: none */
   bool again;  /* also what the table has rows for */
   bool all;    /* tell of every contender */
-  bool silent; /* no line that rewrites itself */
   bool exact;  /* rows claim the n that were asked for, and nothing between */
   int search;  /* kernels of the space, a product */
   gs_pools_t *pools;
+  gs_standing_t *standing; /* where to tell how far it is; NULL: nobody asks */
   const volatile sig_atomic_t *stopped;
 } gs_run_t;
 

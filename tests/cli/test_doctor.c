@@ -190,7 +190,7 @@ Test(doctor, a_process_and_its_calls) {
 
 /* A process that sleeps once it has looked cuBLAS up. */
 static result_t doctor_of_lookup(const char *preload) {
-  return sh("LD_LIBRARY_PATH=$SIM LD_PRELOAD=%s:$PWD/hold.so " GS_BUILD
+  return sh("rm -f err; touch err; LD_LIBRARY_PATH=$SIM LD_PRELOAD=%s:$PWD/hold.so " GS_BUILD
             "/tests/preload/lookup gemm:13:3 > out 2> err & pid=$!; while ! grep -q held err; do sleep 0.05; "
             "done; " WELL " $G doctor $pid; status=$?; kill $pid; exit $status",
             preload);

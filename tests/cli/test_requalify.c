@@ -105,6 +105,23 @@ Test(requalify, an_interrupt_keeps_what_is_done) {
   cr_assert(!exists("new.table.lock"));
 }
 
+/* Files may grow to 512 bytes: the header and two rows. */
+Test(requalify, a_full_disk_is_said_and_loses_nothing) {
+  table("t.table", HERE, "12.1.0",
+        ROW("16", "7\t10") ROW("32", "8\t10") ROW("48", "9\t10") ROW("64", "9\t10") ROW("80", "9\t10"));
+  result_t r = sh("trap '' XFSZ; export " WINNING "; (ulimit -f 1; $G requalify -o new.table t.table; "
+                  "echo status $?) 2>&1 | cat");
+  HAS(r.out, "new.table: cannot be written: File too large");
+  HAS(r.out, "status 1\n");
+  int had = atoi(sh("$G table check new.table > /dev/null && grep -c ^T new.table").out);
+  cr_assert(had >= 1 && had < 5, "%d", had);
+  STATUS(sh("ls -A | grep -v -x -e t.table -e new.table"), 1);
+  result_t rest = sh(WINNING "$G requalify -o new.table t.table");
+  STATUS(rest, 0);
+  LACKS(rest.out, " 0 measured before");
+  HAS(rest.out, "new.table: 5 rows");
+}
+
 Test(requalify, says_what_is_wrong) {
   table("t.table", HERE, "12.1.0", ROW("16", "7\t10"));
   table("ampere.table", "NVIDIA A100", "sm_80", "13.1.0", ROW("16", "7\t10"));

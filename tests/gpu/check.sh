@@ -239,13 +239,14 @@ step random 600 bash -c random_calls # C3 C5 C6
 step probation 120 bash -c probation
 step requalify 120 bash -c requalified
 step reach 300 "$PYTHON" "$here/../e2e/reach.py" --build "$BUILD" --cublas "$CUBLAS" # L2 L6
-# The tuner's choices against everything that there is; status 1 where one is off by more than 3%.
+# The tuner's choices against all shipped kernels and splits; status 1 where one is off by more than 3%.
 step ranking "${RANKING_SECONDS:-300}" "$CLI" tune --grid --exhaustive "${RANKED:-30}" -o "$OUT/ranking.table" \
   ${CUBLAS_FILE:+--cublas "$CUBLAS_FILE"}
 step overhead 120 bash -c overhead
 step memcheck 150 bash -c 'sanitize memcheck "*"' # S9 C5
 step initcheck 150 bash -c 'sanitize initcheck "*"' # S9
 step synccheck 150 bash -c 'sanitize synccheck "*"' # S9
+# Slow: other types are the same source with another type.
 step racecheck 250 bash -c 'sanitize racecheck "*_f16_f16_*"' # S9
 
 echo "1..$count"

@@ -98,6 +98,20 @@ Test(gpu, kernels_that_are_not_shipped_are_listed_too) {
   STATUS(sh("$G kernels --clean-cache nonsense"), 2);
 }
 
+/* Nothing else can be meant. */
+Test(gpu, a_kernel_of_family_wgmma_is_compiled_for_hopper) {
+  need_nvrtc();
+#define COMPILE OWN_CACHE "LD_LIBRARY_PATH= $G kernels --json --compile "
+  cJSON *wgmma = json(sh(COMPILE "wgmma_f16_f16_tn_64x64x64_s5_w4").out),
+        *mma = json(sh(COMPILE "mma_f16_f16_tn_48x64x32_s3_w2").out);
+  cr_assert_eq(number_at(wgmma, "sm"), 90);
+  cr_assert_eq(number_at(mma, "sm"), 80);
+  STATUS(sh(OWN_CACHE "LD_LIBRARY_PATH= $G kernels wgmma_f16_f16_tn_64x64x64_s5_w4"), 0);
+  result_t ampere = sh(COMPILE "wgmma_f16_f16_tn_64x64x64_s5_w4 --sm 80");
+  STATUS(ampere, 1);
+  HAS(ampere.err, "do not run on sm_80");
+}
+
 #define PEER "$G verify --sizes small --peer " GS_PEERS "/"
 
 Test(gpu, peer_passes_when_right) {

@@ -9,6 +9,10 @@ SUITE(tune);
 #define WIN    "SIM_US='cublasGemmEx:90,lt_*:90,*mma_*:4,direct_*:4' "
 #define LOSE   "SIM_US='cublasGemmEx:4,lt_*:4,*mma_*:90,direct_*:90' "
 
+static int rows(const char *table) {
+  return atoi(sh("grep -c '^[NT]' %s", table).out);
+}
+
 /* Algorithm 5 is not among those that the stand-in's heuristic offers. */
 Test(tune, the_librarys_own_algorithm_wins_a_row) {
   result_t r = sh(ON_SIM "SIM_US='cublasGemmEx:90,lt_5:4,lt_*:90,*mma_*:90,direct_*:90' " FEW SHAPE);
@@ -43,16 +47,41 @@ Test(tune, an_algorithm_that_is_wrong_gets_no_row) {
   cr_assert(!exists("t.table"));
 }
 
+/* The fastest of all, and off by a hundredth: no row, and the run says so; what the table holds stays. */
+Test(tune, a_kernel_that_is_wrong_gets_no_row) {
+#define WRONG "SIM_WRONG='*mma_*:all:0.01' SIM_US='cublasGemmEx:90,lt_*:90,*mma_*:4,direct_*:150' "
+  STATUS(sh(ON_SIM WIN FEW SHAPE " && cp t.table before"), 0);
+  result_t r = sh(ON_SIM WRONG FEW "--shape TNx32x8x16"),
+           machine = sh(ON_SIM WRONG FEW "--json --shape TNx32x8x16");
+  STATUS(r, 1);
+  HAS(r.out, "WRONG TN 32x8x16 f16_f16");
+  HAS(r.out, "0 won, 0 tied, 0 lost, 1 failed the gate");
+  STATUS(sh("cmp before t.table && ! ls t.table.d"), 0);
+  STATUS(machine, 1);
+  cJSON *root = json(machine.out);
+  cr_assert_str_eq(string_at(root, "products.0.verdict"), "WRONG");
+  HAS(string_at(root, "products.0.why"), "the relative error is above its bound");
+}
+
 Test(tune, sums_in_half_are_tuned_against_the_librarys_own) {
   STATUS(sh("printf "
             "'cublasGemmEx\\tt\\tn\\t64\\t16\\t64\\t64\\t64\\t64\\t64\\tf16\\tf16\\tf16\\tf16\\t16f\\tdefault"
             "\\tsingle\\t1"
             "\\t0\\t0\\t0\\t0\\t16\\t9\\t0\\t5\\t0\\n' > half.calls"),
          0);
-  result_t r = sh(ON_SIM "SIM_US='cublasGemmEx:90,lt_*:90,*mma_*:4,direct_*:4' " FEW "half.calls");
+  /* What the calls in half take is what counts, whatever those with sums in fp32 take. */
+#define OURS "*mma_*:4,direct_*:4' " FEW "--again half.calls"
+  result_t r = sh(ON_SIM "SIM_US='cublasGemmEx_16f:90,lt_*_16f:90,cublasGemmEx:2,lt_*:2," OURS);
   STATUS(r, 0);
   HAS(r.out, "1 won");
   STATUS(sh("grep -q '16f.*\\(direct\\|mma\\)_' t.table"), 0);
+  static const char *const fast[] = {"cublasGemmEx_16f:2,lt_*:90,cublasGemmEx:90",
+                                     "cublasGemmEx_16f:2,lt_*_16f:2,lt_*:90,cublasGemmEx:90"};
+  for (int i = 0; i < 2; i++) {
+    result_t lost = sh(ON_SIM "SIM_US='%s," OURS, fast[i]);
+    STATUS(lost, 0);
+    HAS(lost.out, "0 won, 0 tied, 1 lost");
+  }
 }
 
 /* ---- what a tuner spends ---- */
@@ -144,9 +173,32 @@ Test(tune, a_winner_is_asked_how_it_does_at_a_quiet_server) {
   cr_assert_eq(number_at(root, "server_rate"), 1000);
 }
 
+/* ---- what is compiled for it ---- */
+
+/* The first libnvrtc on the path is no NVRTC. */
+Test(tune, a_missing_compiler_is_said_once_with_what_to_do) {
+#define NO_NVRTC "mkdir -p d && cc -shared -o d/libnvrtc.so.13 -x c /dev/null && LD_LIBRARY_PATH=$PWD/d:$SIM "
+  static const char *const gpus[] = {"", "SIM_DEVICES=2 "};
+  for (int i = 0; i < 2; i++) {
+    result_t r = sh(NO_NVRTC "SIM_L2=4096 SIM_CLOCK=set " WIN "%s" FEW
+                             "--again --exact --search=4 --shape TNx16x8,9x16 --shape NNx16x8x16",
+                    gpus[i]);
+    STATUS(r, 0);
+    HAS(r.err, "gemmshim: --search: NVRTC 12 or 13 is not to be found: install a CUDA toolkit");
+    cr_assert(!strstr(strstr(r.err, "NVRTC") + 1, "NVRTC"), "%s", r.err);
+    LACKS(r.out, "refused");
+    cr_assert_eq(rows("t.table"), 3);
+  }
+  result_t named = sh(NO_NVRTC FEW "--again --kernels mma_48x64x32_s3_w2,mma_64x64x64_s4_w4 " SHAPE);
+  STATUS(named, 3);
+  HAS(named.err, "NVRTC 12 or 13 is not to be found");
+  result_t listed = sh(NO_NVRTC "$G kernels mma_48x64x32_s3_w2 mma_64x64x64_s4_w4");
+  STATUS(listed, 3);
+}
+
 /* ---- how good the choice is ---- */
 
-Test(tune, the_choice_is_held_against_the_whole_space) {
+Test(tune, the_choice_is_held_against_all_shipped_kernels) {
 #define SPACE                                                                                                \
   ON_SIM "SIM_NOCOMPUTE=times SIM_US='cublasGemmEx:20,lt_*:20,mma_*_64x64x64_s4*:8,*mma_*:10,direct_*:12' "  \
          "$G tune --exhaustive 2 --split-k 6 --shape TNx256x128x512 "
@@ -155,6 +207,7 @@ Test(tune, the_choice_is_held_against_the_whole_space) {
   STATUS(poor, 1);
   HAS(poor.out, "ranking: 1 products searched, worst 1.250, geomean 1.250, 0 within 3% of the best of all");
   HAS(poor.out, "1.250  TN 256x128x512 f16_f16 ");
+  STATUS(sh(SPACE "--search"), 2); /* of what is compiled for a product it knows nothing */
   STATUS(fine, 0);
   HAS(fine.out, "worst 1.000, geomean 1.000, 1 within 3%");
   STATUS(machine, 1);
@@ -164,10 +217,6 @@ Test(tune, the_choice_is_held_against_the_whole_space) {
 }
 
 /* ---- whole runs ---- */
-
-static int rows(const char *table) {
-  return atoi(sh("grep -c '^[NT]' %s", table).out);
-}
 
 Test(tune, an_interval_is_one_row) {
   result_t r = sh(ON_SIM WIN FEW "--shape TNx16x1,2,5,8x16");
@@ -179,6 +228,24 @@ Test(tune, an_interval_is_one_row) {
   STATUS(sh("grep -q \"$(printf '\\t1\\t8\\t')\" t.table"), 0);
   STATUS(sh(ON_SIM WIN FEW "--exact --again --shape TNx16x1,2,5,8x16"), 0);
   cr_assert_eq(rows("t.table"), 4);
+}
+
+/* The same command on the same GPU, which the clock that is set makes exact: the same lines in the same order, and the
+ * same table but for the host's times. */
+Test(tune, the_same_run_comes_to_the_same) {
+#define TWICE                                                                                                \
+  ON_SIM "SIM_US='cublasGemmEx:9,lt_2:5,lt_*:9,*mma_*_64x*:4,*mma_*:4.5,direct_*_16x*:3,direct_*:6' "        \
+         "$G tune --candidates 8 --shape TNx64x1,3,16x32 --shape NNx32x8x16 --shape TNx32x8x16 "             \
+         "--shape TNx16x8x16:bf16_bf16 -o "
+  for (int i = 0; i < 2; i++)
+    STATUS(sh(TWICE
+              "%d.table > lines && sed -n 's/; wall .* us; /; /; s/; server .*//; /^[a-zW]* *[NT][NT] /p' "
+              "lines > %d.lines && sed '/^[NT]\t/!d' %d.table | cut -f 1-16 > %d.rows",
+              i, i, i, i),
+           0);
+  STATUS(sh("grep -c . 0.lines 0.rows >&2 && cmp 0.lines 1.lines && cmp 0.rows 1.rows"), 0);
+  cr_assert_geq(atoi(sh("grep -c '^win' 0.lines").out), 6);
+  cr_assert_geq(rows("0.table"), 4);
 }
 
 Test(tune, a_run_cut_short_goes_on_where_it_was) {
@@ -226,6 +293,34 @@ Test(tune, a_full_disk_is_said_and_loses_nothing) {
   cr_assert(rows("t.table") >= 1);
 }
 
+/* Files may grow to 512 bytes; what a command says goes round by a pipe. */
+#define FULL(exported, command)                                                                              \
+  "trap '' XFSZ; export " exported "; (ulimit -f 1; " command "; echo status $?) 2>&1 | cat"
+
+Test(tune, a_full_disk_keeps_what_was_tried) {
+#define TRY "$G tune --candidates 2 -o t.table --exact --shape TNx16x1,2,3,4,5,6,7,8,9,10x16"
+  result_t r = sh(FULL(ON_SIM LOSE, TRY));
+  HAS(r.out, "t.table.tried: cannot be written: File too large");
+  HAS(r.out, "status 1\n");
+  int tried = atoi(sh("grep -c ^cublas t.table.tried").out);
+  cr_assert(tried >= 2 && tried < 10, "%d", tried);
+  result_t rest = sh(ON_SIM LOSE TRY);
+  STATUS(rest, 0);
+  LACKS(rest.out, " 0 kept from before");
+  cr_assert(!exists("t.table.tried"));
+}
+
+Test(tune, a_full_disk_keeps_the_cost_model_that_was_there) {
+  static const char model[] = "mma_f16_f16_tn_32x32x64_s4_w4\t1.5\t0\n";
+  STATUS(sh("mkdir -m 700 gemmshim"), 0);
+  write_file("gemmshim/gemmshim-cpu-stand-in.model", model, sizeof model - 1);
+  result_t r =
+      sh(FULL("XDG_CACHE_HOME=$PWD SIM_NOCOMPUTE=1 SIM_L2=4096 LD_LIBRARY_PATH=$SIM", "$G tune --fit"));
+  HAS(r.out, "gemmshim-cpu-stand-in.model: cannot be written: File too large");
+  HAS(r.out, "status 1\n");
+  cr_assert_str_eq(sh("cat gemmshim/*").out, model, "as it was, and nothing beside it");
+}
+
 Test(tune, two_tuners_on_one_table) {
   result_t r = sh("flock t.table.lock sleep 5 & sleep 0.3; " ON_SIM WIN FEW SHAPE "; s=$?; kill $!; exit $s");
   STATUS(r, 3);
@@ -260,6 +355,32 @@ Test(tune, a_gpu_without_a_table_gets_one_by_its_name) {
   STATUS(sh("grep -q '^gpu: Future 9000$' future-9000.table"), 0);
 }
 
+/* Older and newer than all that kernels are made for: refused, in words, by whoever would measure; a program runs as
+ * without the library. */
+Test(tune, a_gpu_that_no_kernel_is_made_for) {
+  static const char *const gpus[] = {"SIM_SM=75 ", "SIM_SM=100 ", "SIM_SM=75 SIM_DEVICES=2 "};
+  static const char *const commands[] = {FEW SHAPE, "$G bench " SHAPE, "$G requalify", "$G requalify $TABLE"};
+  for (int i = 0; i < 3; i++) {
+    for (int c = 0; c < 4; c++) {
+      result_t r = sh("%s" ON_SIM "%s", gpus[i], commands[c]);
+      STATUS(r, 3);
+      HAS(r.err, i == 1 ? "is of compute capability 10.0, but kernels are made for GPUs 8.x and 9.0 alone"
+                        : "is of compute capability 7.5, but kernels are made for GPUs 8.x and 9.0 alone");
+      STATUS(sh("find . -type f -size +0 | grep ."), 1);
+    }
+    result_t doctor = sh("%s" ON_SIM "$G doctor", gpus[i]);
+    STATUS(doctor, 1);
+    HAS(doctor.out, "since kernels are made for GPUs 8.x and 9.0 alone");
+    HAS(doctor.out, "-> every product is forwarded on this GPU");
+    result_t run = sh("%s" ON_SIM "GEMMSHIM_LOG=1 GEMMSHIM_TABLE=$TABLE LD_PRELOAD=$SHIM $DEMO", gpus[i]);
+    STATUS(run, 0);
+    HAS(run.out, "demo: 13 products, worst relative error ");
+    HAS(run.err, "132 SMs): kernels are made for GPUs 8.x and 9.0 alone");
+    HAS(run.err, "13 products, 0 served");
+    LACKS(run.err, "CUDA_ERROR");
+  }
+}
+
 Test(tune, an_impossible_layer_is_said_by_file_and_line) {
   STATUS(sh("printf "
             "'name\\ttransa\\ttransb\\tm\\tk\\tnote\\nq\\tT\\tN\\t16\\t16\\t\\nbad\\tT\\tN\\t-3\\t16\\t\\n' "
@@ -285,6 +406,56 @@ Test(tune, every_gpu_tunes_its_share_and_the_tables_are_joined) {
   cr_assert_eq(rows("t.table"), 5);
   result_t lost = sh("SIM_DEVICES=3 " ON_SIM LOSE FEW "--exact --shape TNx64x8x16");
   STATUS(lost, 0);
+}
+
+#define TWO "SIM_DEVICES=2 " ON_SIM WIN
+#define LONG                                                                                                 \
+  "--exact --shape TNx16x1,2,3,4,5,6,7,8,9,10,11,12x16 --shape NNx16x1,2,3,4,5,6,7,8,9,10,11,12x16 "
+
+/* script gives it a terminal. A verdict's line begins where the one that rewrites itself was cleared. */
+Test(tune, a_fleet_shows_one_line_for_all) {
+  result_t r = sh("export " TWO "; script -qec \"" FEW LONG "\" /dev/null < /dev/null"),
+           bare = sh(TWO FEW LONG "--again");
+  STATUS(r, 0);
+  HAS(r.out, "\r\033[K  0%: 0 of 24 on 2 GPUs; 0 won, best 0.00x");
+  HAS(r.out, " s left: ");
+  HAS(r.out, " 50%");
+  HAS(r.out, "12 won, best 22.50x");
+  for (const char *at = r.out; (at = strstr(at, "win   ")); at++)
+    cr_assert(at - r.out > 3 && !strncmp(at - 3, "\033[K", 3), "%.40s", at - 20);
+  STATUS(bare, 0);
+  LACKS(bare.err, "%");
+  LACKS(bare.err, "\r");
+}
+
+#define UNTIL_TWO_WON                                                                                        \
+  "for i in $(seq 300); do [ \"$(grep -c ^win lines)\" -ge 2 ] && break; sleep 0.1; done; "
+
+Test(tune, a_fleet_that_is_ended_keeps_what_is_done) {
+  result_t r = sh(TWO FEW LONG "> lines 2>&1 & " UNTIL_TWO_WON "kill -TERM $!; wait $!");
+  STATUS(r, 128 + 15);
+  int had = rows("t.table");
+  cr_assert(had >= 2 && had < 24, "%d rows", had);
+  STATUS(sh("$G table check t.table && ! ls *.lock"), 0);
+  result_t rest = sh(TWO FEW LONG);
+  STATUS(rest, 0);
+  HAS(rest.err, "t.table has rows for ");
+  cr_assert_eq(rows("t.table"), 24, "%s%s", rest.out, rest.err);
+  cr_assert(!exists("t.1-of-2.table") && !exists("t.2-of-2.table"));
+}
+
+/* What the killed one cannot join, the next run does; its tuners end with it. */
+Test(tune, a_fleet_that_is_killed_goes_on_where_it_was) {
+  result_t r =
+      sh(TWO FEW LONG "> lines 2>&1 & " UNTIL_TWO_WON "kill -9 $!; wait $!; "
+                      "for i in $(seq 100); do ls *.lock > /dev/null 2>&1 || break; sleep 0.1; done; "
+                      "! ls *.lock && grep -c ^win lines");
+  STATUS(r, 0);
+  cr_assert(atoi(r.out) < 24 && !exists("t.table"));
+  result_t rest = sh(TWO FEW LONG);
+  STATUS(rest, 0);
+  LACKS(rest.out, "24 won");
+  cr_assert_eq(rows("t.table"), 24, "%s%s", rest.out, rest.err);
 }
 
 Test(tune, the_cost_model_is_corrected_by_what_kernels_take) {

@@ -177,7 +177,8 @@ static cublasStatus_t run(const request_t *r) {
   if (!r->m || !r->n || !r->batch) return CUBLAS_STATUS_SUCCESS;
   if (r->a_type == CUDA_R_8I && r->c_type == CUDA_R_32I && r->batch == 1) return run_int8(r);
   product_t p = product_of(r);
-  return sim_product(r->handle->stream, &p, "cublasGemmEx", NULL, 0);
+  return sim_product(r->handle->stream, &p, r->scale_type == CUDA_R_16F ? "cublasGemmEx_16f" : "cublasGemmEx",
+                     NULL, 0);
 }
 
 /* One product per pointer of the arrays; "device" memory is host memory here. */

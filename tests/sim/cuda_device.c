@@ -34,6 +34,11 @@ static int device_count(void) {
   return count < 0 ? 0 : count > SIM_DEVICES_MAX ? SIM_DEVICES_MAX : count;
 }
 
+int driver_sm(void) {
+  const char *text = getenv("SIM_SM");
+  return text ? atoi(text) : 90;
+}
+
 static CUresult check_device(CUdevice device) {
   DRIVER_TRY(driver_ready());
   return device >= 0 && device < device_count() ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
@@ -135,12 +140,12 @@ SIM_EXPORT CUresult cuDeviceGetPCIBusId(char *bus, int size, CUdevice device) {
 }
 
 SIM_EXPORT CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice device) {
-  static const struct {
+  const struct {
     CUdevice_attribute attribute;
     int value;
   } known[] = {
-      {CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, SIM_SM / 10},
-      {CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, SIM_SM % 10},
+      {CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, driver_sm() / 10},
+      {CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, driver_sm() % 10},
       {CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 132},
       {CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK, 48 << 10},
       {CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, 227 << 10},

@@ -46,6 +46,7 @@ SIM_EXPORT CUresult cuLibraryLoadData(CUlibrary *library, const void *code, CUji
   SIM_ENTER(library, code, jit, jit_values, jit_count, options, values, count);
   DRIVER_TRY(driver_ready());
   if (!code) return CUDA_ERROR_INVALID_VALUE;
+  if (driver_sm() < 80 || driver_sm() > 90) return CUDA_ERROR_NO_BINARY_FOR_GPU; /* as of sm_80 and sm_90a */
   bool is_cubin = memcmp(code, ELFMAG, SELFMAG) == 0;
   if (!is_cubin && *(const unsigned *)code != FATBIN_MAGIC) return CUDA_ERROR_INVALID_IMAGE;
   CUlibrary made = calloc(1, sizeof *made);
@@ -248,7 +249,7 @@ static gs_gemm_t gemm_of(const sim_launch_t *launch, const gs_params_t *p) {
 static CUresult check_launch(const struct CUkern_st *kernel, const sim_launch_t *launch,
                              const gs_params_t *p) {
   gs_gemm_t gemm = gemm_of(launch, p);
-  gs_launch_t want = gs_kernel_launch(&kernel->kernel, &gemm, p->split_k, SIM_SM);
+  gs_launch_t want = gs_kernel_launch(&kernel->kernel, &gemm, p->split_k, driver_sm());
   if (memcmp(want.grid, launch->grid, sizeof want.grid) || want.smem != launch->smem)
     return CUDA_ERROR_INVALID_VALUE;
   if (want.cluster > 1 ? launch->cluster != want.cluster : launch->cluster > 1)
@@ -256,7 +257,7 @@ static CUresult check_launch(const struct CUkern_st *kernel, const sim_launch_t 
   if (want.block != launch->block[0] || launch->block[1] != 1 || launch->block[2] != 1)
     return CUDA_ERROR_INVALID_VALUE;
   if (p->split_k < 1 || p->raster < 1) return CUDA_ERROR_INVALID_VALUE;
-  if (!gs_kernel_workspace(&kernel->kernel, &gemm, p->split_k, SIM_SM) != !p->workspace)
+  if (!gs_kernel_workspace(&kernel->kernel, &gemm, p->split_k, driver_sm()) != !p->workspace)
     return CUDA_ERROR_INVALID_VALUE;
   return is_aligned(&kernel->kernel, p) ? CUDA_SUCCESS : CUDA_ERROR_MISALIGNED_ADDRESS;
 }
@@ -278,7 +279,7 @@ static CUresult launch_kernel(struct CUkern_st *kernel, const sim_launch_t *laun
     work.product.d_type = CUDA_R_64F;
   } else {
     gs_gemm_t gemm = gemm_of(launch, p);
-    work.workspace_bytes = gs_kernel_workspace(&k, &gemm, p->split_k, SIM_SM);
+    work.workspace_bytes = gs_kernel_workspace(&k, &gemm, p->split_k, driver_sm());
     if (work.workspace_bytes) work.counters = p->workspace;
   }
   return product_known(&work.product) ? sim_enqueue(stream, (int)launch->cluster, compute, &work, sizeof work)

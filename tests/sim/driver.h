@@ -15,7 +15,6 @@
 #include "record.h"
 
 #define SIM_DEVICES_MAX 8
-#define SIM_SM          90
 
 typedef struct {
   int cluster; /* as of sim_enqueue_t */
@@ -68,6 +67,7 @@ struct CUctx_st {
 extern pthread_mutex_t driver_lock;
 extern _Thread_local CUcontext driver_current;
 
+int driver_sm(void); /* SIM_SM, else 90 */
 unsigned long long driver_next_id(void);
 bool driver_context_lives(unsigned long long id);
 /* Memory that is the driver's and not freed; that of a context; how many pieces there are. */

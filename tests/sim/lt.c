@@ -288,6 +288,7 @@ SIM_EXPORT cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmul
   size_t wanted = algo ? workspace_of(algo, &p) : 0;
   if (wanted > bytes) return CUBLAS_STATUS_INVALID_VALUE;
   char name[16];
-  snprintf(name, sizeof name, "lt_%d", algo ? (int)((const lt_algo_t *)algo)->id : 0);
+  snprintf(name, sizeof name, "lt_%d%s", algo ? (int)((const lt_algo_t *)algo)->id : 0,
+           p.scale_type == CUDA_R_16F ? "_16f" : "");
   return sim_product((CUstream)stream, &p, name, workspace, wanted);
 }

@@ -7,7 +7,7 @@
  *   SIM_NOCOMPUTE=1        nothing is computed, remembered or made to fail (to time what is around calls)
  *   SIM_NOCOMPUTE=times    nothing is computed, but the times of SIM_US pass
  *   SIM_US=cublasGemmEx:40,lt_3:5,mma_*:9   cublasGemmEx, cublasLt's algorithm 3 and kernels whose ids match
- *                          take so many us at least
+ *                          take so many us at least; cublasGemmEx_16f, lt_3_16f: where sums are kept in half
  *   SIM_CLOCK=set          events tell the times of SIM_US, exactly, and nothing waits for them
  *   SIM_HOST_US=cublasGemmEx:40   the calls of cuBLAS take so long, whenever the GPU computes them
  *   SIM_L2=4096            bytes of the second-level cache
@@ -17,6 +17,7 @@
  *                          results of kernels (or algorithms, lt_5) whose ids match are off: all by that part of themselves, or "last":
  *                          the last element; "last:nan". "before", "behind": right, but A is read beyond its ends
  *   SIM_REFUSE=3           cublasLtMatmulAlgoCheck refuses algorithm 3
+ *   SIM_SM=75              the architecture (90); those that no kernel is made for refuse to load any
  *   SIM_GPU=name  SIM_DEVICES=2  SIM_MEMORY_MB=65536  SIM_MEMORY_SHARED=file  SIM_CUBLAS_VERSION=13.0.2 */
 #ifndef GS_SIM_H
 #define GS_SIM_H
