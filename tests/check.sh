@@ -89,11 +89,10 @@ traps() { tests/traps.sh 2>&1 | diff tests/TRAPS.md - | sed -n 's/^[<>] //p' | h
 
 # Of every family; a fatbin holds a tile's kernels of all types and layouts, for all architectures.
 shipped_size() {
-  "$BUILD/gemmshim" kernels | sed -n 's/^\([a-z]*\)_[a-z0-9]*_[a-z0-9]*_[nt][nt]_\([^ ]*\) .*/\1_\2/p' > "$BUILD/shipped"
-  kernels=$(wc -l < "$BUILD/shipped")
-  bytes=$(sort -u "$BUILD/shipped" | sed 's,.*,build/kernels/&.fatbin,' | xargs cat | wc -c)
+  kernels=$("$BUILD/gemmshim" kernels | grep -c '^[a-z]*_[a-z0-9]*_[a-z0-9]*_[nt][nt]_')
+  bytes=$(du -cb $SHIPPED 2>/dev/null | tail -1 | cut -f1)
   [ "$kernels" -gt 0 ] && [ "$kernels" -le 720 ] || echo "$kernels kernels of at most 720 are shipped"
-  [ "$bytes" -gt 0 ] && [ "$bytes" -le $((4 << 20)) ] || echo "they take $bytes bytes of at most 4 MiB"
+  [ "${bytes:-0}" -gt 0 ] && [ "$bytes" -le $((4 << 20)) ] || echo "they take ${bytes:-no} bytes of at most 4 MiB"
 }
 
 readme_options() {
