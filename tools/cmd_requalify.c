@@ -15,6 +15,7 @@
 #include "json.h"
 #include "named.h"
 #include "options.h"
+#include "points.h"
 #include "progress.h"
 #include "requalify.h"
 #include "tools.h"
@@ -142,19 +143,9 @@ static void report(const gs_work_t *work) {
 
 /* ---- the run ---- */
 
-static gs_gemm_t claim_of(const gs_row_t *row) {
-  const gs_key_t *key = &row->key;
-  gs_gemm_t g = {
-      .transa = key->transa, .transb = key->transb, .a_type = key->ab_type, .b_type = key->ab_type};
-  g.c_type = g.d_type = key->d_type;
-  g.compute = key->compute, g.epilogue = key->epilogue, g.batch_kind = key->batch_kind;
-  g.m = key->m, g.n = row->n_lo, g.k = key->k;
-  return g;
-}
-
 /* In the new table with other times than in the old one. */
 static bool measured_before(const gs_work_t *work, const gs_row_t *old) {
-  gs_gemm_t g = claim_of(old);
+  gs_gemm_t g = gs_points_keyed(&old->key, old->n_lo);
   const gs_row_t *row = gs_draft_find(&work->draft, &g);
   char text[512], old_text[512];
   if (!row || work->command->again) return false;
@@ -165,7 +156,7 @@ static bool measured_before(const gs_work_t *work, const gs_row_t *old) {
 
 /* False: nothing more can be measured or written. */
 static bool measure(gs_work_t *work, const gs_duty_t *duty) {
-  gs_gemm_t claim = claim_of(duty->row);
+  gs_gemm_t claim = gs_points_keyed(&duty->row->key, duty->row->n_lo);
   gs_requalified_t done = gs_requalify(&work->bench, duty, &work->tune);
   gs_tuned_t *tuned = &done.tuned;
   if (work->rows)

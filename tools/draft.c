@@ -20,8 +20,9 @@ static void say_line(void *context, const char *line) {
 
 static int by_key_and_n(const void *left, const void *right) {
   const gs_row_t *x = left, *y = right;
-  int order = memcmp(&x->key, &y->key, offsetof(gs_key_t, m));
+  int order = memcmp(&x->key, &y->key, offsetof(gs_key_t, batch));
   if (order) return order;
+  if (x->key.batch != y->key.batch) return x->key.batch < y->key.batch ? -1 : 1;
   if (x->key.m != y->key.m) return x->key.m < y->key.m ? -1 : 1;
   if (x->key.k != y->key.k) return x->key.k < y->key.k ? -1 : 1;
   return (x->n_lo > y->n_lo) - (x->n_lo < y->n_lo);

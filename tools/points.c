@@ -10,14 +10,14 @@
 #include "layers.h"
 #include "tools.h"
 
-static bool same_point(const gs_gemm_t *x, const gs_gemm_t *y) {
-  gs_key_t key_x = gs_key_of(x), key_y = gs_key_of(y);
-  return x->n == y->n && memcmp(&key_x, &key_y, sizeof key_x) == 0;
+bool gs_points_same_key(const gs_gemm_t *x, const gs_gemm_t *y) {
+  gs_key_t a = gs_key_of(x), b = gs_key_of(y);
+  return !memcmp(&a, &b, sizeof a);
 }
 
 bool gs_points_has(const gs_points_t *points, const gs_gemm_t *g) {
   for (int i = 0; i < points->count; i++)
-    if (same_point(&points->items[i], g)) return true;
+    if (points->items[i].n == g->n && gs_points_same_key(&points->items[i], g)) return true;
   return false;
 }
 
@@ -43,11 +43,6 @@ void gs_points_free(gs_points_t *points) {
 
 /* ---- by key ---- */
 
-static bool same_key(const gs_gemm_t *x, const gs_gemm_t *y) {
-  gs_key_t a = gs_key_of(x), b = gs_key_of(y);
-  return !memcmp(&a, &b, sizeof a);
-}
-
 static int by_n(const void *left, const void *right) {
   const gs_gemm_t *x = left, *y = right;
   return (x->n > y->n) - (x->n < y->n);
@@ -58,7 +53,7 @@ void gs_points_by_key(gs_points_t *points) {
   for (int first = 0, end; first < points->count; first = end) {
     end = first + 1;
     for (int i = end; i < points->count; i++) {
-      if (!same_key(&items[first], &items[i])) continue;
+      if (!gs_points_same_key(&items[first], &items[i])) continue;
       gs_gemm_t one = items[i];
       memmove(&items[end + 1], &items[end], sizeof *items * (size_t)(i - end));
       items[end++] = one;
@@ -95,7 +90,7 @@ void gs_shard_default(gs_shard_t *shard) {
 void gs_points_shard(gs_points_t *points, gs_shard_t shard) {
   int kept = 0, key = -1;
   for (int i = 0; i < points->count; i++) {
-    if (!i || !same_key(&points->items[i], &points->items[i - 1])) key++;
+    if (!i || !gs_points_same_key(&points->items[i], &points->items[i - 1])) key++;
     if (shard.of && key % shard.of != shard.i - 1) continue;
     points->items[kept++] = points->items[i];
   }
@@ -154,6 +149,13 @@ gs_gemm_t gs_points_packed(gs_op_t transa, gs_op_t transb, int64_t m, int64_t n,
                      .ldb = transb == GS_OP_N ? k : n,
                      .ldc = m,
                      .ldd = m};
+}
+
+/* Turns a single product into a batch without gaps. */
+static void make_strided(gs_gemm_t *g, int batch) {
+  if (g->entry == GS_ENTRY_GEMM_EX) g->entry = GS_ENTRY_GEMM_STRIDED_BATCHED_EX;
+  g->batch_kind = GS_BATCH_STRIDED, g->batch = batch;
+  g->stride_a = g->m * g->k, g->stride_b = g->k * g->n, g->stride_c = g->stride_d = g->m * g->n;
 }
 
 bool gs_points_shape(gs_points_t *points, const char *text, const char **why) {
@@ -259,17 +261,12 @@ bool gs_points_grid(gs_points_t *points, const gs_ns_t *sizes, const char *types
   return pair_count > 0;
 }
 
-#define ROW_BATCH 8 /* products of a strided batch, whose number a row leaves open */
-
-gs_gemm_t gs_points_keyed(const gs_key_t *key, int64_t n, int64_t batch) {
+gs_gemm_t gs_points_keyed(const gs_key_t *key, int64_t n) {
   gs_gemm_t g =
       gs_points_packed((gs_op_t)key->transa, (gs_op_t)key->transb, key->m, n, key->k, (gs_type_t)key->ab_type,
                        (gs_type_t)key->d_type, (gs_epilogue_t)key->epilogue);
-  g.compute = key->compute, g.batch_kind = key->batch_kind;
-  if (key->batch_kind != GS_BATCH_STRIDED) return g;
-  g.batch = batch;
-  if (g.entry == GS_ENTRY_GEMM_EX) g.entry = GS_ENTRY_GEMM_STRIDED_BATCHED_EX;
-  g.stride_a = g.m * g.k, g.stride_b = g.k * g.n, g.stride_c = g.stride_d = g.m * g.n;
+  g.compute = key->compute;
+  if (key->batch) make_strided(&g, key->batch);
   return g;
 }
 
@@ -278,7 +275,7 @@ bool gs_points_rows(gs_points_t *points, const gs_table_t *table) {
     const gs_row_t *row = gs_table_row(table, i);
     const int ns[] = {row->n_lo, row->n_lo + (row->n_hi - row->n_lo) / 2, row->n_hi};
     for (int j = 0; j < 3; j++) {
-      gs_gemm_t g = gs_points_keyed(&row->key, ns[j], ROW_BATCH);
+      gs_gemm_t g = gs_points_keyed(&row->key, ns[j]);
       if (!gs_points_add(points, &g)) return false;
     }
   }

@@ -1,4 +1,4 @@
-/* The products to tune, gathered from the command line and from files; each key and n once. */
+/* The products to tune, gathered from the command line and from files; each key (a strided batch's number of products is part of it) and n once. */
 #ifndef GS_POINTS_H
 #define GS_POINTS_H
 
@@ -36,8 +36,10 @@ bool gs_points_rows(gs_points_t *points, const gs_table_t *table);
 /* A product without gaps, as frameworks call them. */
 gs_gemm_t gs_points_packed(gs_op_t transa, gs_op_t transb, int64_t m, int64_t n, int64_t k, gs_type_t ab,
                            gs_type_t d, gs_epilogue_t epilogue);
-/* The same of a row's key; batch counts where the key's is strided. */
-gs_gemm_t gs_points_keyed(const gs_key_t *key, int64_t n, int64_t batch);
+/* The same of a row's key. */
+gs_gemm_t gs_points_keyed(const gs_key_t *key, int64_t n);
+/* Whether rows for one could be for the other, were their n the same. */
+bool gs_points_same_key(const gs_gemm_t *x, const gs_gemm_t *y);
 /* Adds a product, unless it is there; false without memory (said). */
 bool gs_points_add(gs_points_t *points, const gs_gemm_t *g);
 bool gs_points_has(const gs_points_t *points, const gs_gemm_t *g);

@@ -6,8 +6,6 @@
 
 #include "points.h"
 
-#define BATCH 8 /* products a call, where nothing is known of the calls */
-
 static double gain_us(const gs_row_t *row) {
   return (double)(row->library_us - row->us);
 }
@@ -20,33 +18,21 @@ static int by_value(const void *left, const void *right) {
 }
 
 static void add_calls(gs_duty_t *duties, const gs_table_t *table, const gs_calls_t *calls) {
-  uint64_t *most = calloc((size_t)gs_table_rows(table) + 1, sizeof *most);
-  for (const gs_shape_t *shape = calls->calls; most && shape; shape = shape->hh.next) {
+  for (const gs_shape_t *shape = calls->calls; shape; shape = shape->hh.next) {
     const gs_row_t *row = gs_table_find(table, &shape->gemm);
     if (!row) continue;
-    long at = row - gs_table_row(table, 0);
-    uint64_t count = gs_call_count(shape);
-    duties[at].called_us += (double)count * (double)row->library_us;
-    if (count > most[at]) most[at] = count, duties[at].batch = shape->gemm.batch;
+    duties[row - gs_table_row(table, 0)].called_us += (double)gs_call_count(shape) * (double)row->library_us;
   }
-  free(most);
 }
 
 gs_duty_t *gs_duties(const gs_table_t *table, const gs_calls_t *calls) {
   int rows = gs_table_rows(table);
   gs_duty_t *duties = calloc((size_t)rows + 1, sizeof *duties);
   if (!duties) return NULL;
-  for (int i = 0; i < rows; i++) duties[i] = (gs_duty_t){.row = gs_table_row(table, i), .batch = BATCH};
+  for (int i = 0; i < rows; i++) duties[i] = (gs_duty_t){.row = gs_table_row(table, i)};
   if (calls) add_calls(duties, table, calls);
   qsort(duties, (size_t)rows, sizeof *duties, by_value);
   return duties;
-}
-
-/* The row's product at one n, packed, as frameworks call it. */
-static gs_gemm_t product_of(const gs_duty_t *duty, int64_t n) {
-  gs_gemm_t g = gs_points_keyed(&duty->row->key, n, duty->batch);
-  if (g.batch_kind == GS_BATCH_STRIDED) g.entry = GS_ENTRY_GEMM_STRIDED_BATCHED_EX; /* an epilogue or not */
-  return g;
 }
 
 gs_requalified_t gs_requalify(gs_bench_t *bench, const gs_duty_t *duty, const gs_tune_options_t *options) {
@@ -57,7 +43,7 @@ gs_requalified_t gs_requalify(gs_bench_t *bench, const gs_duty_t *duty, const gs
   own.row = row->by_library ? NULL : row;
   for (int i = 0; i < (row->by_library ? 1 : 3); i++) {
     if ((i > 0 && wanted[i] == wanted[0]) || (i > 1 && wanted[i] == wanted[1])) continue;
-    gs_gemm_t g = product_of(duty, wanted[i]);
+    gs_gemm_t g = gs_points_keyed(&row->key, wanted[i]);
     gs_tuned_t tuned = gs_tune(bench, &g, &own);
     bool first = worst.points++ == 0;
     if (first || tuned.verdict != GS_TUNE_WIN || tuned.ratio.value < worst.tuned.ratio.value)

@@ -9,7 +9,6 @@
 typedef struct {
   const gs_row_t *row;
   double called_us; /* the library's time for the calls that a .calls file has of it; 0: none */
-  int batch;        /* products a call, of a row for batches: the commonest of those calls */
 } gs_duty_t;
 
 /* All rows of the table, those called for longest first, then by what a call gains; calls may be NULL. Freed by

@@ -187,11 +187,6 @@ static void tune_key(gs_work_t *work) {
   free(ns);
 }
 
-static bool same_key(const gs_gemm_t *x, const gs_gemm_t *y) {
-  gs_key_t a = gs_key_of(x), b = gs_key_of(y);
-  return !memcmp(&a, &b, sizeof a);
-}
-
 gs_tally_t gs_tune_run(const gs_run_t *run, const gs_points_t *points, gs_bench_t *bench, gs_draft_t *draft,
                        gs_journal_t *journal, cJSON *results) {
   gs_work_t work = {.run = run,
@@ -205,7 +200,8 @@ gs_tally_t gs_tune_run(const gs_run_t *run, const gs_points_t *points, gs_bench_
   if (run->silent) work.progress.terminal = false;
   for (int i = 0; i < points->count && !over(&work); i += work.count) {
     work.key = &points->items[i];
-    for (work.count = 1; i + work.count < points->count && same_key(work.key, &work.key[work.count]);)
+    for (work.count = 1;
+         i + work.count < points->count && gs_points_same_key(work.key, &work.key[work.count]);)
       work.count++;
     tune_key(&work);
   }

@@ -89,7 +89,9 @@ static void print_rows(void) {
       for (int j = 0; j < LENGTH(sizes); j++) {
         for (int t = 0; t < LENGTH(types); t++) {
           print_row(layouts[l], t, sizes[i], sizes[j], "32f", "default", "single");
-          print_row(layouts[l], t, sizes[i], sizes[j], "32f", "default", "strided");
+          for (int b = 1; b <= BATCH; b++)
+            print_row(layouts[l], t, sizes[i], sizes[j], "32f", "default",
+                      (const char *[]){"strided:1", "strided:2", "strided:3"}[b - 1]);
         }
         for (int e = 1; e < LENGTH(epilogues); e++)
           print_row(layouts[l], 0, sizes[i], sizes[j], "32f", epilogues[e].name, "single");

@@ -127,6 +127,26 @@ Test(tune, models_are_read_and_faults_refused) {
   gs_points_free(&points);
 }
 
+/* One product in two numbers is two things to measure, and two rows. */
+Test(tune, each_number_of_products_in_a_batch_is_tuned) {
+  gs_points_t points = {0};
+  write_file(
+      "cublasGemmStridedBatchedEx\tt\tn\t64\t64\t32\t32\t32\t64\t64\tf16\tf16\tf16\tf16\t32f\tdefault\t"
+      "strided\t12\t2048\t2048\t4096\t4096\t16\n"
+      "cublasGemmStridedBatchedEx\tt\tn\t64\t64\t32\t32\t32\t64\t64\tf16\tf16\tf16\tf16\t32f\tdefault\t"
+      "strided\t512\t2048\t2048\t4096\t4096\t16\n");
+  cr_assert(gs_points_calls(&points, file));
+  cr_assert_eq(points.count, 2);
+  cr_assert_not(gs_points_same_key(&points.items[0], &points.items[1]));
+  for (int i = 0; i < 2; i++) {
+    gs_key_t key = gs_key_of(&points.items[i]);
+    gs_gemm_t again = gs_points_keyed(&key, 64); /* as requalify and bench --rows measure a row */
+    cr_assert(again.batch == points.items[i].batch && again.stride_a == 64 * 32 &&
+              again.stride_d == 64 * 64 && again.entry == GS_ENTRY_GEMM_STRIDED_BATCHED_EX);
+  }
+  gs_points_free(&points);
+}
+
 /* ---- the draft ---- */
 
 static const gs_table_header_t header = {.gpu = "a GPU",
