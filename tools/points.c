@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "calls.h"
-#include "layers.h"
 #include "tools.h"
 
 bool gs_points_same_key(const gs_gemm_t *x, const gs_gemm_t *y) {
@@ -97,20 +96,6 @@ void gs_points_shard(gs_points_t *points, gs_shard_t shard) {
   points->count = kept;
 }
 
-bool gs_ns_read(gs_ns_t *ns, const char *text) {
-  *ns = (gs_ns_t){0};
-  for (const char *at = text;; at++) {
-    char *end;
-    errno = 0;
-    long value = strtol(at, &end, 10);
-    if (errno || end == at || value < 1 || value > INT32_MAX || ns->count == GS_POINT_NS_MAX) return false;
-    ns->n[ns->count++] = (int)value;
-    at = end;
-    if (!*at) return true;
-    if (*at != ',') return false;
-  }
-}
-
 static bool computed(gs_type_t ab, gs_type_t d) {
   for (int i = 0; i < gs_shipped_count(); i++) {
     gs_kernel_t kernel = gs_shipped_at(i);
@@ -158,18 +143,38 @@ static void make_strided(gs_gemm_t *g, int batch) {
   g->stride_a = g->m * g->k, g->stride_b = g->k * g->n, g->stride_c = g->stride_d = g->m * g->n;
 }
 
+/* A product, or a batch of it for each number of products. */
+static bool add_batches(gs_points_t *points, const gs_gemm_t *one, const gs_ns_t *batches) {
+  if (!batches->count) return gs_points_add(points, one);
+  for (int i = 0; i < batches->count; i++) {
+    gs_gemm_t g = *one;
+    make_strided(&g, batches->n[i]);
+    if (!gs_points_add(points, &g)) return false;
+  }
+  return true;
+}
+
 bool gs_points_shape(gs_points_t *points, const char *text, const char **why) {
   char ops[3], m_text[16], ns_text[256], k_text[16], pair[20] = "f16_f16", epilogue_text[16] = "default";
+  char batches_text[256];
   int end = 0;
   long m, k;
   gs_op_t transa, transb;
   gs_type_t ab, d;
-  gs_ns_t ns;
-  *why = "it is not of the form TNxMxNxK:f16_f16";
+  gs_ns_t ns, batches = {0};
+  *why = "it is not of the form TNxMxNxK:f16_f16 or TNxMxNxK*BATCH:f16_f16";
   if (sscanf(text, "%2[NTnt]x%15[0-9]x%255[0-9,]x%15[0-9]%n", ops, m_text, ns_text, k_text, &end) != 4)
     return false;
   if (!gs_read_long(m_text, 1, INT32_MAX, &m) || !gs_read_long(k_text, 1, INT32_MAX, &k)) return false;
   if (!gs_op_read((char[]){ops[0], 0}, &transa) || !gs_op_read((char[]){ops[1], 0}, &transb)) return false;
+  if (text[end] == '*') {
+    int more = 0;
+    if (sscanf(text + end, "*%255[0-9,]%n", batches_text, &more) != 1) return false;
+    end += more;
+    *why = "the batch is not a list of 1 to 65535 products such as 12,96";
+    if (!gs_batches_read(&batches, batches_text)) return false;
+    *why = "it is not of the form TNxMxNxK*BATCH:f16_f16";
+  }
   if (text[end] == ':') {
     int more = 0;
     int fields = sscanf(text + end, ":%19[a-z0-9_]:%15[a-z_]%n", pair, epilogue_text, &more);
@@ -187,7 +192,7 @@ bool gs_points_shape(gs_points_t *points, const char *text, const char **why) {
   *why = "out of memory";
   for (int i = 0; i < ns.count; i++) {
     gs_gemm_t g = gs_points_packed(transa, transb, (int)m, ns.n[i], (int)k, ab, d, (gs_epilogue_t)epilogue);
-    if (!gs_points_add(points, &g)) return false;
+    if (!add_batches(points, &g, &batches)) return false;
   }
   return true;
 }
@@ -235,14 +240,16 @@ bool gs_points_models(gs_points_t *points, const char *path, const gs_ns_t *ns, 
   int pair_count = read_pairs(types, pairs);
   if (!pair_count || !gs_layers_read(&layers, path)) return false;
   bool added = true;
-  for (const gs_layer_t *layer = layers.items; layer < layers.items + layers.count; layer++)
+  for (const gs_layer_t *layer = layers.items; layer < layers.items + layers.count; layer++) {
+    const gs_ns_t *own = layer->ns.count ? &layer->ns : ns;
     for (int p = 0; p < pair_count; p++)
-      for (int i = 0; i < ns->count && added; i++) {
+      for (int i = 0; i < own->count && added; i++) {
         gs_gemm_t g =
-            gs_points_packed(layer->transa, layer->transb, layer->m, ns->n[i], layer->k, pairs[p].ab,
+            gs_points_packed(layer->transa, layer->transb, layer->m, own->n[i], layer->k, pairs[p].ab,
                              layer->f32_out ? GS_TYPE_F32 : pairs[p].d, layer->epilogue);
-        added = gs_points_add(points, &g);
+        added = add_batches(points, &g, &layer->batches);
       }
+  }
   gs_layers_free(&layers);
   return added;
 }

@@ -3,30 +3,22 @@
 #define GS_POINTS_H
 
 #include "gs_table.h"
+#include "layers.h"
 
 typedef struct {
   gs_gemm_t *items; /* owned */
   int count, room;
 } gs_points_t;
 
-#define GS_POINT_NS_MAX 64
-
-typedef struct {
-  int n[GS_POINT_NS_MAX];
-  int count;
-} gs_ns_t;
-
-/* "1,8,64" in rising order or not; false where it is malformed. */
-bool gs_ns_read(gs_ns_t *ns, const char *text);
-
-/* "TNx4096x8x4096:f16_f16": transa transb, m, n (or several: 1,8,64), k, type of A and B, type of D (f16_f16
- * where left out), and ":bias" or another epilogue. False, and a static text in why. */
+/* "TNx4096x8x4096*12:f16_f16": transa transb, m, n (or several: 1,8,64), k, "*" and the number of products in a
+ * strided batch (or several; a single product where left out), type of A and B, type of D (f16_f16 where left out),
+ * and ":bias" or another epilogue. False, and a static text in why. */
 bool gs_points_shape(gs_points_t *points, const char *text, const char **why);
 /* What a program called and kernels can serve, costliest first; false where the file cannot be read (said).
  */
 bool gs_points_calls(gs_points_t *points, const char *path);
-/* The layers of a file (layers.h), each at every n and for every pair of types ("f16_f16,bf16_bf16"). False:
- * said. */
+/* The layers of a file (layers.h), each at every n (or those of its own) and for every pair of types
+ * ("f16_f16,bf16_bf16"). False: said. */
 bool gs_points_models(gs_points_t *points, const char *path, const gs_ns_t *ns, const char *types);
 /* Every row-major M, N, K among sizes: NN and TN side by side, for every pair of types. False: said. */
 #define GS_GRID_SIZES "64,128,256,512,1024,2048,4096,8192,12288,16384"

@@ -46,6 +46,25 @@ Test(tune, shapes_are_read) {
   gs_points_free(&points);
 }
 
+Test(tune, shapes_may_be_batches) {
+  gs_points_t points = {0};
+  const char *why;
+  cr_assert(gs_points_shape(&points, "TNx128x1,64x32*12,512:bf16_bf16", &why), "%s", why);
+  cr_assert(gs_points_shape(&points, "TNx128x1x32*12:f16_f16:bias", &why), "%s", why);
+  cr_assert(gs_points_shape(&points, "TNx128x1x32*1", &why), "%s", why);
+  cr_assert(gs_points_shape(&points, "TNx128x1x32", &why), "%s", why);
+  cr_assert_eq(points.count, 7, "a batch of one is another call than a single product");
+  const gs_gemm_t *g = &points.items[3];
+  cr_assert(g->n == 64 && g->batch == 512 && g->batch_kind == GS_BATCH_STRIDED && g->a_type == GS_TYPE_BF16 &&
+            g->entry == GS_ENTRY_GEMM_STRIDED_BATCHED_EX);
+  cr_assert(g->stride_a == 128 * 32 && g->stride_b == 64 * 32 && g->stride_c == 128 * 64 &&
+            g->stride_d == g->stride_c);
+  g = &points.items[4];
+  cr_assert(g->batch == 12 && g->epilogue == GS_EPILOGUE_BIAS && g->entry == GS_ENTRY_LT_MATMUL);
+  cr_assert_eq(points.items[6].batch_kind, GS_BATCH_SINGLE);
+  gs_points_free(&points);
+}
+
 Test(tune, malformed_shapes_are_refused) {
   static const char *const faulty[] = {"",
                                        "TN",
@@ -66,7 +85,14 @@ Test(tune, malformed_shapes_are_refused) {
                                        "TNx1x1x1:f16_f16:",
                                        "TNx1x1x1:f16_f16:dgelu",
                                        "TNx9999999999x1x1",
-                                       "TNx1x1x1:f16_f16:bias:"};
+                                       "TNx1x1x1:f16_f16:bias:",
+                                       "TNx1x1x1*",
+                                       "TNx1x1x1*0",
+                                       "TNx1x1x1*65536",
+                                       "TNx1x1x1*2,",
+                                       "TNx1x1x1*2*3",
+                                       "TNx1x1x1*2 ",
+                                       "TNx1x1x1:f16_f16*2"};
   for (size_t i = 0; i < sizeof faulty / sizeof *faulty; i++) {
     gs_points_t points = {0};
     const char *why = NULL;
@@ -85,8 +111,13 @@ Test(tune, layers_say_how_often_they_come) {
   cr_assert(l[1].times == 1 && l[1].transa == GS_OP_N && l[1].transb == GS_OP_T && l[1].m == 64 &&
             l[1].k == 16);
   gs_layers_free(&layers);
-  write_file("a_qkv\tT\tN\t8\t16\tx0\n");
-  cr_assert_not(gs_layers_read(&layers, file));
+  static const char *const faulty[] = {"x0", "batch=", "batch=0", "batch=65536", "batch=1,x", "n=", "n=0"};
+  for (size_t i = 0; i < sizeof faulty / sizeof *faulty; i++) {
+    char line[64];
+    snprintf(line, sizeof line, "a_qkv\tT\tN\t8\t16\t%s\n", faulty[i]);
+    write_file(line);
+    cr_expect_not(gs_layers_read(&layers, file), "\"%s\" is accepted", faulty[i]);
+  }
 }
 
 Test(tune, grid_is_every_product_in_both_layouts) {
@@ -125,6 +156,51 @@ Test(tune, models_are_read_and_faults_refused) {
     cr_expect_not(gs_points_models(&points, file, &ns, "f16_f16"), "\"%s\" is accepted", faulty[i]);
   }
   gs_points_free(&points);
+}
+
+Test(tune, layers_may_be_batches_and_have_an_n_of_their_own) {
+  gs_points_t points = {0};
+  gs_ns_t ns;
+  cr_assert(gs_ns_read(&ns, "1,8,64"));
+  write_file("scores\tT\tN\t128\t64\tbatch=12,96 "
+             "n=1,128\nvalues\tN\tN\t64\t128\tbatch=7\nplain\tT\tN\t64\t64\tn=5\n");
+  cr_assert(gs_points_models(&points, file, &ns, "f16_f16,bf16_bf16"));
+  cr_assert_eq(points.count, 2 * (4 + 3 + 1));
+  const gs_gemm_t *g = &points.items[3];
+  cr_assert(g->n == 128 && g->batch == 96 && g->stride_d == 128 * 128 && g->k == 64);
+  g = &points.items[10];
+  cr_assert(g->n == 64 && g->batch == 7 && g->transa == GS_OP_N);
+  g = &points.items[14];
+  cr_assert(g->n == 5 && g->batch == 1 && g->batch_kind == GS_BATCH_SINGLE);
+  gs_points_free(&points);
+}
+
+/* The files that a GPU is tuned and measured by: every line is a product that our kernels compute. */
+Test(tune, the_files_of_layers_are_for_our_kernels) {
+  static const struct {
+    const char *path;
+    int least;
+    bool batched;
+  } files[] = {{"tests/gpu/models.tsv", 30, false}, {"tests/gpu/attention.tsv", 100, true}};
+  for (size_t f = 0; f < sizeof files / sizeof *files; f++) {
+    gs_points_t points = {0};
+    gs_ns_t ns;
+    cr_assert(gs_ns_read(&ns, "8"));
+    cr_assert(gs_points_models(&points, files[f].path, &ns, "f16_f16,bf16_bf16"),
+              "run from the top of the tree");
+    cr_expect_geq(points.count, files[f].least);
+    for (int i = 0; i < points.count; i++) {
+      bool served = false;
+      for (int k = 0; k < gs_shipped_count() && !served; k++) {
+        gs_kernel_t kernel = gs_shipped_at(k);
+        served = gs_kernel_supports(&kernel, &points.items[i]) == GS_REASON_SERVED;
+      }
+      char text[256];
+      gs_gemm_describe(text, sizeof text, &points.items[i]);
+      cr_expect(served && (points.items[i].batch > 1) == files[f].batched, "%s: %s", files[f].path, text);
+    }
+    gs_points_free(&points);
+  }
 }
 
 /* One product in two numbers is two things to measure, and two rows. */
