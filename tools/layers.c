@@ -43,6 +43,7 @@ static const char *read_note(gs_layer_t *layer, char *note) {
     int epilogue = gs_name_index(word, gs_epilogue_names, GS_EPILOGUE_OTHER);
     if (epilogue >= 0) layer->epilogue = (gs_epilogue_t)epilogue;
     if (!strcmp(word, "f32_out")) layer->f32_out = true;
+    if (!strcmp(word, "aside")) layer->times = 0;
     if (!strncmp(word, "n=", 2) && !gs_ns_read(&layer->ns, word + 2))
       return "n must be a list, as in n=1,128";
     if (!strncmp(word, "batch=", 6) && !gs_batches_read(&layer->batches, word + 6))

@@ -1,7 +1,7 @@
 /* A table of layers, tab-separated, with a header line and # comments:
  *   name transa transb m k note
  * in cuBLAS's terms (m: output features, k: input features). Words of the note: bias or gelu_bias (the epilogue),
- * f32_out (D is fp32), x32 (so often in one step of its model, which is the name up to its last _), batch=12,96
+ * f32_out (D is fp32), x32 (so often in one step of its model, which is the name up to its last _), aside (no part of that step), batch=12,96
  * (a strided batch of each of these numbers of products), n=1,128 (at these n, whatever others are asked for). */
 #ifndef GS_LAYERS_H
 #define GS_LAYERS_H
@@ -21,7 +21,7 @@ typedef struct {
   int m, k;
   gs_epilogue_t epilogue;
   bool f32_out;
-  int times;           /* in one step; 1 where the note does not say */
+  int times;           /* in one step; 1 where the note does not say, 0: aside */
   gs_ns_t ns, batches; /* empty where the note does not say */
 } gs_layer_t;
 

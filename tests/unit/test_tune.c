@@ -104,8 +104,9 @@ Test(tune, malformed_shapes_are_refused) {
 
 Test(tune, layers_say_how_often_they_come) {
   gs_layers_t layers;
-  write_file("name\ttransa\ttransb\tm\tk\tnote\na_qkv\tT\tN\t8\t16\tbias x32\na_head\tN\tT\t64\t16\n");
-  cr_assert(gs_layers_read(&layers, file) && layers.count == 2);
+  write_file("name\ttransa\ttransb\tm\tk\tnote\na_qkv\tT\tN\t8\t16\tbias "
+             "x32\na_head\tN\tT\t64\t16\na_k\tT\tN\t8\t16\taside\n");
+  cr_assert(gs_layers_read(&layers, file) && layers.count == 3 && layers.items[2].times == 0);
   const gs_layer_t *l = layers.items;
   cr_assert(!strcmp(l[0].name, "a_qkv") && l[0].times == 32 && l[0].epilogue == GS_EPILOGUE_BIAS);
   cr_assert(l[1].times == 1 && l[1].transa == GS_OP_N && l[1].transb == GS_OP_T && l[1].m == 64 &&
@@ -173,6 +174,28 @@ Test(tune, layers_may_be_batches_and_have_an_n_of_their_own) {
   g = &points.items[14];
   cr_assert(g->n == 5 && g->batch == 1 && g->batch_kind == GS_BATCH_SINGLE);
   gs_points_free(&points);
+}
+
+static bool has_layer(const gs_layers_t *layers, const gs_layer_t *wanted) {
+  for (const gs_layer_t *l = layers->items; l < layers->items + layers->count; l++)
+    if (l->transa == wanted->transa && l->transb == wanted->transb && l->m == wanted->m &&
+        l->k == wanted->k && l->epilogue == wanted->epilogue && l->f32_out == wanted->f32_out)
+      return true;
+  return false;
+}
+
+/* The layers that the project set out to win, which lie beside this tree where it is worked on. */
+Test(tune, models_are_those_that_were_agreed_on) {
+  static const char agreed[] = "../shared/shapes/models.tsv";
+  gs_layers_t ours, theirs;
+  if (access(agreed, R_OK) != 0) cr_skip_test("%s is not here", agreed);
+  cr_assert(gs_layers_read(&ours, "tests/gpu/models.tsv") && gs_layers_read(&theirs, agreed));
+  for (int i = 0; i < theirs.count; i++)
+    cr_expect(has_layer(&ours, &theirs.items[i]), "%s is missing", theirs.items[i].name);
+  for (int i = 0; i < ours.count; i++)
+    cr_expect(has_layer(&theirs, &ours.items[i]), "%s was not agreed on", ours.items[i].name);
+  gs_layers_free(&ours);
+  gs_layers_free(&theirs);
 }
 
 /* The files that a GPU is tuned and measured by: every line is a product that our kernels compute. */
