@@ -204,11 +204,6 @@ static bool measure_all(gs_work_t *work) {
 
 /* ---- the tables ---- */
 
-static void say_line(void *context, const char *line) {
-  (void)context;
-  gs_say("%s", line);
-}
-
 /* The table to measure; an exit status where there is none. sibling: of another model. */
 static int find_source(gs_work_t *work, gs_table_t **table, bool *sibling) {
   const gs_command_t *command = work->command;
@@ -235,11 +230,6 @@ static int find_source(gs_work_t *work, gs_table_t **table, bool *sibling) {
   return GS_EXIT_OK;
 }
 
-static bool same_origin(const gs_table_header_t *x, const gs_table_header_t *y) {
-  return !strcmp(x->gpu, y->gpu) && x->sms == y->sms && !x->predicted && !y->predicted &&
-         !memcmp(x->cublas, y->cublas, sizeof x->cublas);
-}
-
 static bool make_folders(const char *path) {
   char folder[4096];
   snprintf(folder, sizeof folder, "%s", path);
@@ -260,7 +250,7 @@ static bool clear_way(const char *path, const gs_table_header_t *header) {
   gs_table_t *there = NULL;
   if (access(path, F_OK) != 0 || gs_table_load(path, NULL, NULL, &there) != GS_OK)
     return true; /* or refused */
-  bool same = same_origin(gs_table_header(there), header), fine = true;
+  bool same = gs_same_origin(gs_table_header(there), header), fine = true;
   snprintf(old, sizeof old, "%s.old", path);
   for (int i = 0; !same && fine && i < gs_table_rows(there); i++)
     fine = gs_beside_put(old, gs_table_row(there, i));
@@ -303,7 +293,7 @@ static int requalify(gs_work_t *work, const gs_cublas_t *cublas, bool sibling) {
   gs_reference_t reference;
   gs_pool_t pool = {0};
   int rows = gs_table_rows(work->table);
-  if (!work->command->again && same_origin(gs_table_header(work->table), &header)) {
+  if (!work->command->again && gs_same_origin(gs_table_header(work->table), &header)) {
     gs_say("%s: all %d rows were measured on %s with cuBLAS %d.%d.%d: nothing to do (--again measures anew)",
            work->name, rows, header.gpu, header.cublas[0], header.cublas[1], header.cublas[2]);
     return GS_EXIT_OK;

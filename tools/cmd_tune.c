@@ -131,11 +131,6 @@ typedef struct {
   gs_shard_t shard;
 } gs_command_t;
 
-static void say_line(void *context, const char *line) {
-  (void)context;
-  gs_say("%s", line);
-}
-
 static volatile sig_atomic_t stopped;
 static void stop(int number) {
   stopped = number;
@@ -391,7 +386,7 @@ static bool leave_known(gs_command_t *command) {
   gs_points_t *points = &command->points;
   int kept = 0;
   if (!command->known || access(command->known, F_OK) != 0) return true;
-  if (gs_table_load(command->known, say_line, NULL, &table) != GS_OK) return false;
+  if (gs_table_load(command->known, gs_say_line, NULL, &table) != GS_OK) return false;
   for (int i = 0; i < points->count; i++)
     if (!gs_table_find(table, &points->items[i])) points->items[kept++] = points->items[i];
   if (kept < points->count)

@@ -13,11 +13,6 @@
 #include "output.h"
 #include "tools.h"
 
-static void say_line(void *context, const char *line) {
-  (void)context;
-  gs_say("%s", line);
-}
-
 static int by_key_and_n(const void *left, const void *right) {
   const gs_row_t *x = left, *y = right;
   int order = memcmp(&x->key, &y->key, offsetof(gs_key_t, batch));
@@ -42,6 +37,11 @@ static bool put_row(gs_draft_t *draft, const gs_row_t *row) {
   return true;
 }
 
+bool gs_same_origin(const gs_table_header_t *x, const gs_table_header_t *y) {
+  return !strcmp(x->gpu, y->gpu) && x->sms == y->sms && x->predicted == y->predicted &&
+         !memcmp(x->cublas, y->cublas, sizeof x->cublas);
+}
+
 bool gs_draft_write(gs_draft_t *draft) {
   gs_output_t output;
   char text[1024];
@@ -62,13 +62,12 @@ bool gs_draft_write(gs_draft_t *draft) {
 static bool extend(gs_draft_t *draft) {
   gs_table_t *table;
   if (access(draft->path, F_OK) != 0) return true;
-  if (gs_table_load(draft->path, say_line, NULL, &table) != GS_OK) {
+  if (gs_table_load(draft->path, gs_say_line, NULL, &table) != GS_OK) {
     gs_say("%s: mend it, or name another file with -o; nothing was changed", draft->path);
     return false;
   }
-  const gs_table_header_t *old = gs_table_header(table), *new = &draft->header;
-  bool same = !strcmp(old->gpu, new->gpu) && old->sms == new->sms && !old->predicted &&
-              !memcmp(old->cublas, new->cublas, sizeof old->cublas) && gs_table_refused(table) == 0;
+  const gs_table_header_t *old = gs_table_header(table);
+  bool same = gs_same_origin(old, &draft->header) && gs_table_refused(table) == 0;
   if (!same)
     gs_say(
         "%s: holds rows that this run cannot keep (of %s with cuBLAS %d.%d.%d%s): name another file with -o",

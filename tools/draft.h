@@ -13,6 +13,10 @@ typedef struct {
   char path[4096], lock_path[4104];
 } gs_draft_t;
 
+/* Whether rows of one may stand under the header of the other: measured (or predicted) alike, on the same GPU with the
+ * same cuBLAS. */
+bool gs_same_origin(const gs_table_header_t *x, const gs_table_header_t *y);
+
 /* Locks the table at path and takes over the rows that it has. False (said) where another tuner holds it,
  * where it is of another GPU or cuBLAS than header says, or where nothing can be written there. */
 bool gs_draft_open(gs_draft_t *draft, const char *path, const gs_table_header_t *header);
