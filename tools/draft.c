@@ -7,11 +7,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "beside.h"
 #include "output.h"
 #include "tools.h"
+
+#define LOCK_TRIES 100 /* each one more means that another tuner has just ended */
 
 static int by_key_and_n(const void *left, const void *right) {
   const gs_row_t *x = left, *y = right;
@@ -80,11 +83,24 @@ static bool extend(gs_draft_t *draft) {
   return same;
 }
 
+/* Whether the file that was locked is still the one of that name: its last holder may have removed it between our
+ * opening and locking it, and the next tuner would make and lock another. */
+static bool is_in_place(const gs_draft_t *draft) {
+  struct stat held, there;
+  return fstat(draft->lock, &held) == 0 && lstat(draft->lock_path, &there) == 0 &&
+         held.st_dev == there.st_dev && held.st_ino == there.st_ino;
+}
+
 /* The lock ends with the process, whatever ends it. */
 static bool take_lock(gs_draft_t *draft) {
   snprintf(draft->lock_path, sizeof draft->lock_path, "%s.lock", draft->path);
-  draft->lock = open(draft->lock_path, O_CREAT | O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0666);
-  if (draft->lock >= 0 && flock(draft->lock, LOCK_EX | LOCK_NB) == 0) return true;
+  for (int tries = 0; tries < LOCK_TRIES; tries++) {
+    draft->lock = open(draft->lock_path, O_CREAT | O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0666);
+    if (draft->lock < 0 || flock(draft->lock, LOCK_EX | LOCK_NB) != 0) break;
+    if (is_in_place(draft)) return true;
+    close(draft->lock);
+    draft->lock = -1, errno = EWOULDBLOCK;
+  }
   if (errno == EWOULDBLOCK)
     gs_say("%s: another tuner is writing it: wait for it, or name another file with -o", draft->path);
   else

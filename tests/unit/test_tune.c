@@ -329,6 +329,37 @@ Test(tune, a_table_of_another_machine_is_left_alone) {
   cr_assert_not(gs_draft_open(&draft, file, &header));
 }
 
+/* The lock's file goes away with its holder: who opened it just before must not take what is left for the lock. */
+static int hold_alone(int times) {
+  char held[72];
+  int shared = 0;
+  snprintf(held, sizeof held, "%s.held", file);
+  freopen("/dev/null", "w", stderr);
+  for (int i = 0; i < times; i++) {
+    gs_draft_t draft;
+    if (!gs_draft_open(&draft, file, &header)) continue;
+    int fd = open(held, O_CREAT | O_EXCL, 0600);
+    if (fd < 0)
+      shared++;
+    else
+      unlink(held), close(fd);
+    gs_draft_close(&draft);
+  }
+  return shared > 0;
+}
+
+Test(tune, T3_a_lock_is_held_by_one) {
+  enum { TUNERS = 4 };
+  pid_t tuners[TUNERS];
+  for (int i = 0; i < TUNERS; i++)
+    if (!(tuners[i] = fork())) _exit(hold_alone(20000));
+  for (int i = 0; i < TUNERS; i++) {
+    int status = 0;
+    cr_assert(tuners[i] > 0 && waitpid(tuners[i], &status, 0) == tuners[i]);
+    cr_expect_eq(status, 0, "two had the table at once");
+  }
+}
+
 Test(tune, T3_two_tuners_do_not_share_a_table) {
   gs_draft_t draft, second;
   cr_assert(gs_draft_open(&draft, file, &header));
