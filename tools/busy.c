@@ -7,6 +7,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "tools.h"
+
 #define LOOKS          9 /* all must find it busy: for a second they still see what has just ended */
 #define LOOK_NS        250000000
 #define PROCESSES_MAX  64
@@ -105,4 +107,13 @@ bool gs_gpu_busy(const gs_gpu_t *gpu, char *who, size_t size) {
   }
   if (library) dlclose(library);
   return busy;
+}
+
+bool gs_gpu_refused_as_busy(const gs_gpu_t *gpu) {
+  char who[512];
+  if (!gs_gpu_busy(gpu, who, sizeof who)) return false;
+  gs_say("%s: what is measured beside it is worth nothing; wait for it, choose another --device, or "
+         "--busy-ok",
+         who);
+  return true;
 }

@@ -11,4 +11,7 @@
  * it took two seconds. */
 bool gs_gpu_busy(const gs_gpu_t *gpu, char *who, size_t size);
 
+/* The same, said in a line with what to do about it. */
+bool gs_gpu_refused_as_busy(const gs_gpu_t *gpu);
+
 #endif

@@ -457,7 +457,6 @@ int gs_cmd_tune(int argc, char **argv) {
       .run = {.tune = {.split_max = 16, .candidates = GS_TUNE_CANDIDATES, .arrivals = GS_TUNE_ARRIVALS},
               .stopped = &stopped}};
   gs_gpu_t gpu;
-  char who[512];
   gs_ns_read(&command.ns, NS);
   gs_shard_default(&command.shard);
   int status = read_command(argc, argv, &command);
@@ -466,10 +465,7 @@ int gs_cmd_tune(int argc, char **argv) {
     gs_say("%s", gpu.fault);
     status = GS_EXIT_MACHINE;
   }
-  if (status < 0 && !command.busy_ok && gs_gpu_busy(&gpu, who, sizeof who)) {
-    gs_say("%s: what is measured beside it is worth nothing; wait for it, choose another --device, or "
-           "--busy-ok",
-           who);
+  if (status < 0 && !command.busy_ok && gs_gpu_refused_as_busy(&gpu)) {
     status = GS_EXIT_BUSY;
     gs_gpu_close(&gpu);
   }

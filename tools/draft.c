@@ -135,57 +135,42 @@ void gs_draft_close(gs_draft_t *draft) {
   *draft = (gs_draft_t){.lock = -1};
 }
 
-static int find(const gs_draft_t *draft, const gs_gemm_t *g) {
-  gs_key_t key = gs_key_of(g);
-  for (int i = 0; i < draft->count; i++) {
-    const gs_row_t *row = &draft->rows[i];
-    if (!memcmp(&row->key, &key, sizeof key) && g->n >= row->n_lo && g->n <= row->n_hi) return i;
-  }
-  return -1;
+static bool claims_of(const gs_row_t *row, const gs_key_t *key, int lo, int hi) {
+  return !memcmp(&row->key, key, sizeof *key) && row->n_hi >= lo && row->n_lo <= hi;
+}
+
+const gs_row_t *gs_draft_claimed(const gs_draft_t *draft, const gs_key_t *key, int lo, int hi) {
+  for (int i = 0; i < draft->count; i++)
+    if (claims_of(&draft->rows[i], key, lo, hi)) return &draft->rows[i];
+  return NULL;
 }
 
 const gs_row_t *gs_draft_find(const gs_draft_t *draft, const gs_gemm_t *g) {
-  int at = find(draft, g);
-  return at < 0 ? NULL : &draft->rows[at];
+  gs_key_t key = gs_key_of(g);
+  return gs_draft_claimed(draft, &key, (int)g->n, (int)g->n);
 }
 
 bool gs_draft_carry(gs_draft_t *draft, const gs_row_t *row) {
-  for (int i = 0; i < draft->count; i++) {
-    const gs_row_t *other = &draft->rows[i];
-    if (!memcmp(&other->key, &row->key, sizeof row->key) && other->n_lo <= row->n_hi &&
-        row->n_lo <= other->n_hi)
-      return true;
-  }
-  return put_row(draft, row);
+  return gs_draft_claimed(draft, &row->key, row->n_lo, row->n_hi) || put_row(draft, row);
+}
+
+static void clear(gs_draft_t *draft, const gs_key_t *key, int lo, int hi) {
+  int kept = 0;
+  for (int i = 0; i < draft->count; i++)
+    if (!claims_of(&draft->rows[i], key, lo, hi)) draft->rows[kept++] = draft->rows[i];
+  draft->count = kept;
 }
 
 bool gs_draft_put(gs_draft_t *draft, const gs_row_t *row) {
-  int kept = 0;
-  for (int i = 0; i < draft->count; i++) {
-    const gs_row_t *other = &draft->rows[i];
-    if (memcmp(&other->key, &row->key, sizeof row->key) || other->n_hi < row->n_lo || other->n_lo > row->n_hi)
-      draft->rows[kept++] = *other;
-  }
-  draft->count = kept;
+  clear(draft, &row->key, row->n_lo, row->n_hi);
   return put_row(draft, row);
 }
 
 bool gs_draft_claim(gs_draft_t *draft, const gs_key_t *key, int lo, int hi, const gs_row_t *rows, int count) {
-  int kept = 0, had = draft->count;
-  for (int i = 0; i < had; i++) {
-    const gs_row_t *row = &draft->rows[i];
-    if (memcmp(&row->key, key, sizeof *key) || row->n_hi < lo || row->n_lo > hi) draft->rows[kept++] = *row;
-  }
-  draft->count = kept;
+  int had = draft->count;
+  clear(draft, key, lo, hi);
+  int kept = draft->count;
   for (int i = 0; i < count; i++)
     if (!put_row(draft, &rows[i])) return false;
   return (kept == had && !count) || gs_draft_write(draft);
-}
-
-bool gs_draft_settle(gs_draft_t *draft, const gs_gemm_t *g, const gs_row_t *row) {
-  int at = find(draft, g);
-  if (at < 0 && !row) return true;
-  if (at >= 0) draft->rows[at] = draft->rows[--draft->count];
-  if (row && !put_row(draft, row)) return false;
-  return gs_draft_write(draft);
 }

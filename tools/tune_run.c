@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "algos.h"
 #include "claims.h"
 #include "progress.h"
 #include "search.h"
@@ -123,20 +122,15 @@ static bool holds(void *context, int n, gs_row_t *row) {
   gs_watch_add(&work->tally.watch, &tuned.watch);
   work->tally.samples++;
   if (tuned.verdict != GS_TUNE_WIN) return false;
-  row->us = tuned.row.us, row->library_us = tuned.row.library_us;
-  row->wall_us = tuned.row.wall_us, row->library_wall_us = tuned.row.library_wall_us;
-  row->server_us = tuned.row.server_us, row->library_server_us = tuned.row.library_server_us;
+  gs_row_take_times(row, &tuned.row);
   return true;
 }
 
 static uint64_t library(void *context, int n) {
   gs_work_t *work = context;
-  gs_lt_t lt;
   if (work->choices[n % CHOICES].n == n) return work->choices[n % CHOICES].choice;
   gs_gemm_t g = product_at(work, n);
-  gs_lt_open(&lt, work->bench->cublas, &g, gs_gpu_pointer(work->bench->inputs));
-  uint64_t choice = gs_algos_first(&lt);
-  gs_lt_close(&lt);
+  uint64_t choice = gs_tune_library(work->bench, &g);
   work->choices[n % CHOICES].n = n, work->choices[n % CHOICES].choice = choice;
   return choice;
 }

@@ -280,7 +280,7 @@ static gs_row_t row_of(const gs_gemm_t *g, float us) {
 static void settle(gs_draft_t *draft, int m, int n, float us) {
   gs_gemm_t g = product(m, n);
   gs_row_t row = row_of(&g, us);
-  cr_assert(gs_draft_settle(draft, &g, us > 0 ? &row : NULL));
+  cr_assert(gs_draft_claim(draft, &row.key, n, n, &row, us > 0));
 }
 
 static int rows_in_file(void) {
