@@ -13,9 +13,11 @@
 #include "busy.h"
 #include "choice.h"
 #include "draft.h"
+#include "journal.h"
 #include "json.h"
 #include "named.h"
 #include "options.h"
+#include "points.h"
 #include "progress.h"
 #include "requalify.h"
 #include "tools.h"
@@ -43,12 +45,15 @@ static const char help[] =
     "  --cublas FILE     the libcublas.so to measure against (looked for)\n"
     "  --quick           few rounds, to try things out: proves nothing, and nothing is written\n"
     "  --json            what was measured, as JSON on stdout\n\n"
-    "Nothing is written but the table, so it may run before a program starts (an init container), with all "
-    "else\n"
-    "read-only. Exit status: 0 done, or the budget is spent, or there was nothing to do; 1 a kernel failed "
-    "the\n"
-    "gate, the GPU was lost, or the table cannot be written; 2 usage; 3 no GPU, driver, cuBLAS or table;\n"
-    "4 the GPU has other work; 128 + N ended by signal N: what was measured stays.\n"
+    "Nothing is written but the table, and TABLE.*.tried beside it until all rows are measured: it may run "
+    "before a\n"
+    "program starts (an init container), with all else read-only. Exit status: 0 done, or the budget is "
+    "spent, or\n"
+    "there was nothing to do; 1 a kernel failed the gate, the GPU was lost, or the table cannot be written; "
+    "2 usage;\n"
+    "3 no GPU, driver, cuBLAS or table; 4 the GPU has other work; 128 + N ended by signal N: what was "
+    "measured\n"
+    "stays.\n"
     "example: gemmshim requalify --budget 60 --calls app.calls\n";
 
 enum { CALLS = 256, BUDGET, AGAIN, DEVICE, CUBLAS, QUICK, JSON, BUSY_OK };
@@ -67,7 +72,9 @@ typedef struct {
   gs_bench_t bench;
   gs_draft_t draft;
   const gs_table_t *table;
-  char name[256]; /* of the table */
+  char name[4112]; /* of the table */
+  char rest[4200]; /* the command that goes on with it */
+  gs_journal_t journal;
   gs_duty_t *duties;
   gs_tune_options_t tune;
   int count[GS_TUNE_NONE + 1];
@@ -170,8 +177,11 @@ static void report(const gs_work_t *work) {
 
 /* ---- the run ---- */
 
-/* In the new table with other times than in the old one. */
+/* What did not win is in the journal of a run that was cut short; what did, in the new table with other times than in
+ * the old one. */
 static bool measured_before(const gs_work_t *work, const gs_row_t *old) {
+  gs_gemm_t g = gs_points_keyed(&old->key, old->n_lo);
+  if (gs_journal_has(&work->journal, &g)) return true;
   const gs_row_t *row = gs_draft_claimed(&work->draft, &old->key, old->n_lo, old->n_hi);
   char text[512], old_text[512];
   if (!row || work->command->again) return false;
@@ -194,8 +204,10 @@ static bool measure(gs_work_t *work, const gs_duty_t *duty) {
     print_row(&done, row);
   work->count[done.count ? GS_TUNE_WIN : done.worst.verdict]++;
   work->in_part += done.count && !done.whole;
+  gs_gemm_t g = gs_points_keyed(&row->key, row->n_lo);
   return work->command->tune.quick ||
-         gs_draft_claim(&work->draft, &row->key, row->n_lo, row->n_hi, done.rows, done.count);
+         (gs_draft_claim(&work->draft, &row->key, row->n_lo, row->n_hi, done.rows, done.count) &&
+          gs_journal_add(&work->journal, &g));
 }
 
 static bool measure_all(gs_work_t *work) {
@@ -208,8 +220,8 @@ static bool measure_all(gs_work_t *work) {
     bool spent = budget && gs_seconds() - progress.begun > (double)budget;
     if (!going || stopped || spent) {
       if (spent && going && !stopped)
-        gs_say("the budget of %ld s is spent: %d of %d rows are left; the same command goes on from here",
-               budget, rows - i, rows);
+        gs_say("the budget of %ld s is spent: %d of %d rows are left; %s goes on from here", budget, rows - i,
+               rows, work->rest);
       break;
     }
     if (measured_before(work, work->duties[i].row)) {
@@ -271,8 +283,8 @@ static bool make_folders(const char *path) {
 }
 
 /* A table of another cuBLAS or GPU in the way of the new one is kept under another name. */
-static bool clear_way(const char *path, const gs_table_header_t *header) {
-  char old[4112];
+static bool clear_way(gs_work_t *work, const char *path, const gs_table_header_t *header) {
+  char old[4104];
   gs_table_t *there = NULL;
   if (access(path, F_OK) != 0 || gs_table_load(path, NULL, NULL, &there) != GS_OK)
     return true; /* or refused */
@@ -287,6 +299,7 @@ static bool clear_way(const char *path, const gs_table_header_t *header) {
     return false;
   }
   gs_say("%s: is of another GPU or cuBLAS; kept as %s", path, old);
+  if (!strcmp(path, work->name)) snprintf(work->name, sizeof work->name, "%s", old);
   return true;
 }
 
@@ -297,12 +310,35 @@ static bool output_path(const gs_work_t *work, char *path, size_t size) {
   return false;
 }
 
+/* The new table may be what the library, and this command without a table's name, take from now on. */
+static void name_rest(gs_work_t *work) {
+  static const char built_in[] = "built-in ";
+  const gs_command_t *command = work->command;
+  const char *name =
+      strncmp(work->name, built_in, sizeof built_in - 1) ? work->name : work->name + sizeof built_in - 1;
+  bool same = command->source ? !strcmp(command->source, name) : command->output != NULL;
+  if (same)
+    snprintf(work->rest, sizeof work->rest, "the same command");
+  else
+    snprintf(work->rest, sizeof work->rest, "gemmshim requalify %s", name);
+}
+
+/* What was tried is of this very table. */
+static void open_journal(gs_work_t *work) {
+  char path[4096];
+  snprintf(path, sizeof path, "%.4070s.%016llx", work->draft.path,
+           (unsigned long long)gs_table_digest(work->table));
+  gs_journal_open(&work->journal, path, &work->draft.header);
+}
+
 /* Opens the new table with the rows of the old one that serve here by their margin. */
 static bool open_draft(gs_work_t *work, const gs_table_header_t *header, bool sibling) {
   char path[4096];
   if (!output_path(work, path, sizeof path)) return false;
-  if (!work->command->tune.quick && !clear_way(path, header)) return false;
+  if (!work->command->tune.quick && !clear_way(work, path, header)) return false;
+  name_rest(work);
   if (!gs_draft_open(&work->draft, path, header)) return false;
+  open_journal(work);
   bool fine = true;
   for (int i = 0; fine && !sibling && i < gs_table_rows(work->table); i++) {
     const gs_row_t *row = gs_table_row(work->table, i);
@@ -338,6 +374,7 @@ static int requalify(gs_work_t *work, const gs_cublas_t *cublas, bool sibling) {
   gs_bench_close(&work->bench);
   gs_reference_close(&reference);
   gs_pool_free(&pool);
+  gs_journal_close(&work->journal, !work->left && !work->command->tune.quick);
   report(work);
   if (stopped) return 128 + stopped;
   return whole && !work->count[GS_TUNE_WRONG] ? GS_EXIT_OK : GS_EXIT_FALSE;

@@ -86,6 +86,24 @@ Test(requalify, rows_with_a_margin_stay_until_measured) {
   HAS(rest.out, ": 3 rows");
 }
 
+/* The table that it writes is the one that is taken by itself next time. */
+Test(requalify, a_run_cut_short_goes_on_with_what_is_left) {
+#define FOUR ROW("16", "9.9\t10") ROW("32", "9.9\t10") ROW("48", "9.8\t10") ROW("64", "9.8\t10")
+#define SLOW ON_SIM "SIM_US='cublas*:100,lt_*:100,*mma_*:300' "
+  table("t.table", HERE, "12.1.0", FOUR);
+  result_t first = sh(SLOW "$G requalify --budget 1 -o new.table t.table");
+  STATUS(first, 0);
+  HAS(first.err, "are left; the same command goes on from here");
+  cr_assert(!exists("new.table"), "all lost");
+  result_t then = sh(SLOW "$G requalify -o new.table t.table");
+  LACKS(then.out, " 0 measured before");
+  HAS(then.out, " 0 left");
+  STATUS(sh("! ls new.table*"), 0);
+  STATUS(sh("mkdir -p .config/gemmshim && cp t.table " USERS), 0);
+  result_t users = sh(SLOW "$G requalify --budget 1");
+  HAS(users.err, "/" USERS ".old goes on from here");
+}
+
 /* ---- intervals of n ---- */
 
 #define INTERVAL(lo, hi, what)                                                                               \
