@@ -13,7 +13,7 @@ SUITE(requalify);
   "\t0\t0\n"
 
 static void table(const char *path, const char *gpu, const char *arch, const char *cublas, const char *rows) {
-  char text[2048];
+  char text[4096];
   snprintf(text, sizeof text,
            "format: 1\ngpu: %s\narch: %s\nsms: 132\ncublas: %s\nmethod: fixture\ndate: 2026-11-29\n%s", gpu,
            arch, cublas, rows);
@@ -88,9 +88,11 @@ Test(requalify, rows_with_a_margin_stay_until_measured) {
 
 /* The table that it writes is the one that is taken by itself next time. */
 Test(requalify, a_run_cut_short_goes_on_with_what_is_left) {
-#define FOUR ROW("16", "9.9\t10") ROW("32", "9.9\t10") ROW("48", "9.8\t10") ROW("64", "9.8\t10")
-#define SLOW ON_SIM "SIM_US='cublas*:100,lt_*:100,*mma_*:300' "
-  table("t.table", HERE, "12.1.0", FOUR);
+#define SLOW ON_SIM "SIM_L2=4096 SIM_CLOCK=set SIM_US='cublas*:4,lt_*:4,*mma_*:90' "
+  char rows[32 * sizeof ROW("16", "9.9\t10")] = "";
+  for (int m = 1; m <= 30; m++)
+    snprintf(rows + strlen(rows), sizeof rows - strlen(rows), ROW("%d", "9.9\t10"), 16 * m);
+  table("t.table", HERE, "12.1.0", rows);
   result_t first = sh(SLOW "$G requalify --budget 1 -o new.table t.table");
   STATUS(first, 0);
   HAS(first.err, "are left; the same command goes on from here");
