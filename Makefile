@@ -36,7 +36,7 @@ include kernels/rules.mk
 # ---- the library: floors 0 to 3 are an archive, which the tools link too; floor 4 makes it a preload ----
 FLOOR_0 := status options log file sha256
 FLOOR_1 := gemm algo histogram extras
-FLOOR_2 := table builtin device real clock choice workspace
+FLOOR_2 := row table builtin device real clock choice workspace
 FLOOR_3 := dispatch probation shadow dump launch library lt graphs clusters
 FLOOR_4 := hooks preload graph_updates
 

@@ -12,9 +12,12 @@
  *   T N 4096 4096 f16 f16 32f default single 1 16 mma_f16_f16_tn_64x32x64_s6_w4 1 1 5.10 5.92 9.1 15.2
  *
  * A row's tab-separated fields: transa transb m k, type of A and B, type of C and D, compute type, epilogue,
- * batch class, n_lo n_hi (the interval of n it claims, both ends included), kernel id, split_k, raster,
+ * batch, n_lo n_hi (the interval of n it claims, both ends included), kernel id, split_k, raster,
  * us and library us (gpu clock), wall us and library wall us (0: not measured); and, where it was measured, server us
  * and library server us (wall, at Poisson arrivals).
+ *
+ * The batch is "single", or "strided:12" for a strided batch of 12 products: a row serves that number alone, since
+ * who wins depends on it as on n. (Tables from before that say "strided": such rows are refused, the others stay.)
  *
  * In the place of a kernel id a row may name an algorithm of cuBLASLt (gs_algo.h), which serves cublasGemmEx too:
  *   T N 4096 4096 f16 f16 32f default single 8 8 lt_66_t20_s36_r0_z1_c4_i0_h12 1 1 5.10 5.92 9.1 15.2
@@ -36,10 +39,12 @@
 
 #define GS_TABLE_FORMAT   1
 #define GS_ROW_FIELDS     18
-#define GS_ROW_FIELDS_MAX 20 /* with the times at a server */
+#define GS_ROW_FIELDS_MAX 20         /* with the times at a server */
+#define GS_ROW_BATCH_MAX  UINT16_MAX /* as many as the grid of a kernel has room for */
 
 typedef struct {
-  uint8_t transa, transb, ab_type, d_type, compute, epilogue, batch_kind, reserved;
+  uint8_t transa, transb, ab_type, d_type, compute, epilogue;
+  uint16_t batch; /* products of a strided batch; 0: a single product */
   int32_t m, k;
 } gs_key_t; /* zeroed, then filled in; compared byte by byte */
 
@@ -89,6 +94,7 @@ uint64_t gs_table_digest(const gs_table_t *table);
 /* How many rows were refused while reading. */
 int gs_table_refused(const gs_table_t *table);
 
+/* Of a product that a row can be for: single, or a strided batch of 1 to GS_ROW_BATCH_MAX. */
 gs_key_t gs_key_of(const gs_gemm_t *g);
 /* The row whose interval holds g's n, or NULL. */
 const gs_row_t *gs_table_find(const gs_table_t *table, const gs_gemm_t *g);
@@ -99,6 +105,8 @@ bool gs_row_proven(const gs_table_header_t *header, const gs_row_t *row, const i
 
 /* What computes it: a kernel's id, or an algorithm's text. GS_KERNEL_ID_MAX bytes hold it. */
 int gs_row_name(char *buffer, size_t size, const gs_row_t *row);
+/* Its batch, as the text has it: "single", "strided:12". 16 bytes hold it. */
+int gs_row_batch(char *buffer, size_t size, const gs_row_t *row);
 /* Whether its kernel lies beside the table. */
 bool gs_row_is_extra(const gs_row_t *row);
 /* GS_REASON_SERVED where the row's kernel or algorithm may serve g, else why not. */

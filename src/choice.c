@@ -83,3 +83,17 @@ gs_status_t gs_choose_table(const gs_device_t *device, gs_say_t say, void *conte
   /* Nobody asked for a sibling's built-in table: the counts of what it forwards say enough. */
   return status == GS_OK ? fit(device, *asked || users ? say : NULL, context, choice) : status;
 }
+
+void gs_gpu_slug(const char *gpu, char *slug, size_t size) {
+  size_t length = 0;
+  for (; *gpu && length + 1 < size; gpu++) {
+    char c = *gpu >= 'A' && *gpu <= 'Z' ? (char)(*gpu + 32) : *gpu;
+    bool plain = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+    if (plain)
+      slug[length++] = c;
+    else if (length && slug[length - 1] != '-')
+      slug[length++] = '-';
+  }
+  while (length && slug[length - 1] == '-') length--;
+  slug[length] = '\0';
+}

@@ -156,11 +156,30 @@ static gs_gemm_t row_gemm(const gs_row_t *row, int64_t n) {
   gs_gemm_t g = {
       .transa = key->transa, .transb = key->transb, .a_type = key->ab_type, .b_type = key->ab_type};
   g.c_type = g.d_type = key->d_type;
-  g.compute = key->compute, g.epilogue = key->epilogue, g.batch_kind = key->batch_kind;
-  g.align = 16, g.batch = 1, g.m = key->m, g.n = n, g.k = key->k;
+  g.compute = key->compute, g.epilogue = key->epilogue;
+  g.batch_kind = key->batch ? GS_BATCH_STRIDED : GS_BATCH_SINGLE, g.batch = key->batch ? key->batch : 1;
+  g.align = 16, g.m = key->m, g.n = n, g.k = key->k;
   int64_t wide = 16 * (((g.m > g.n ? g.m : g.n) > g.k ? (g.m > g.n ? g.m : g.n) : g.k) / 16 + 1);
   g.lda = g.ldb = g.ldc = g.ldd = wide;
   return g;
+}
+
+/* "single", or "strided:" and how many products. */
+static bool batch_field(gs_reader_t *reader, const char *text, uint16_t *batch) {
+  static const char strided[] = "strided";
+  const size_t length = sizeof strided - 1;
+  int64_t count = 0;
+  if (strcmp(text, strided) == 0)
+    return fault(reader, "batch 'strided' does not say how many products, as in strided:12; put the number "
+                         "that was measured, or run gemmshim tune again"),
+           false;
+  bool many = strncmp(text, strided, length) == 0 && text[length] == ':';
+  if (many ? !int_field(text + length + 1, 1, GS_ROW_BATCH_MAX, &count) : strcmp(text, "single") != 0)
+    return fault(reader, "batch '%.32s' is neither single nor strided:1 to strided:%d", text,
+                 GS_ROW_BATCH_MAX),
+           false;
+  *batch = (uint16_t)count;
+  return true;
 }
 
 /* Says what is wrong with the row's fields; true when nothing is. */
@@ -191,7 +210,7 @@ static bool read_fields(gs_reader_t *reader, char *const field[], int count, gs_
   NAME(5, d_type, gs_type_names, GS_TYPE_COUNT, "type");
   NAME(6, compute, gs_compute_names, GS_COMPUTE_COUNT, "compute type");
   NAME(7, epilogue, gs_epilogue_names, GS_EPILOGUE_COUNT, "epilogue");
-  NAME(8, batch_kind, gs_batch_names, GS_BATCH_ARRAY, "batch class");
+  if (!batch_field(reader, field[8], &row->key.batch)) return false;
   INT(9, n_lo, 1, INT32_MAX, "n_lo");
   INT(10, n_hi, 1, INT32_MAX, "n_hi");
   INT(12, split_k, 1, 64, "split_k");
@@ -279,38 +298,6 @@ static gs_status_t read_row(gs_table_t *table, gs_reader_t *reader, char *line) 
   }
   table->refused++;
   return GS_OK;
-}
-
-int gs_row_name(char *buffer, size_t size, const gs_row_t *row) {
-  return row->by_library ? gs_algo_format(buffer, size, &row->algo)
-                         : gs_kernel_format(buffer, size, &row->kernel);
-}
-
-bool gs_row_is_extra(const gs_row_t *row) {
-  return !row->by_library && row->index >= gs_shipped_count();
-}
-
-gs_reason_t gs_row_supports(const gs_row_t *row, const gs_gemm_t *g) {
-  return row->by_library ? gs_algo_supports(g) : gs_kernel_supports(&row->kernel, g);
-}
-
-int gs_row_format(char *buffer, size_t size, const gs_row_t *row) {
-  char id[GS_EXTRA_NAME_MAX];
-  const gs_key_t *key = &row->key;
-  if (gs_row_is_extra(row))
-    gs_extra_format(id, sizeof id, row->index);
-  else
-    gs_row_name(id, sizeof id, row);
-  char server[48] = "";
-  if (row->server_us > 0)
-    snprintf(server, sizeof server, "\t%.2f\t%.2f", (double)row->server_us, (double)row->library_server_us);
-  return snprintf(buffer, size,
-                  "%c\t%c\t%d\t%d\t%s\t%s\t%s\t%s\t%s\t%d\t%d\t%s\t%d\t%d\t%.3f\t%.3f\t%.2f\t%.2f%s",
-                  "NT"[key->transa], "NT"[key->transb], key -> m, key -> k, gs_type_names[key->ab_type],
-                  gs_type_names[key->d_type], gs_compute_names[key->compute],
-                  gs_epilogue_names[key->epilogue], gs_batch_names[key->batch_kind], row -> n_lo, row -> n_hi,
-                  id, row -> split_k, row -> raster, (double)row -> us, (double)row -> library_us,
-                  (double)row -> wall_us, (double)row -> library_wall_us, server);
 }
 
 /* ---- the whole ---- */
@@ -453,13 +440,19 @@ gs_key_t gs_key_of(const gs_gemm_t *g) {
                     .d_type = g->d_type,
                     .compute = g->compute,
                     .epilogue = g->epilogue,
-                    .batch_kind = g->batch_kind,
+                    .batch = g->batch_kind == GS_BATCH_STRIDED ? (uint16_t)g->batch : 0,
                     .m = (int32_t)g->m,
                     .k = (int32_t)g->k};
 }
 
+static bool batch_fits(const gs_gemm_t *g) {
+  return g->batch_kind == GS_BATCH_SINGLE ||
+         (g->batch_kind == GS_BATCH_STRIDED && g->batch >= 1 && g->batch <= GS_ROW_BATCH_MAX);
+}
+
 const gs_row_t *gs_table_find(const gs_table_t *table, const gs_gemm_t *g) {
-  if (g->m > INT32_MAX || g->n > INT32_MAX || g->k > INT32_MAX || g->a_type != g->b_type) return NULL;
+  if (!batch_fits(g) || g->m > INT32_MAX || g->n > INT32_MAX || g->k > INT32_MAX || g->a_type != g->b_type)
+    return NULL;
   gs_key_t key = gs_key_of(g);
   gs_bucket_t *bucket;
   HASH_FIND(hh, table->by_key, &key, sizeof key, bucket);
@@ -468,24 +461,4 @@ const gs_row_t *gs_table_find(const gs_table_t *table, const gs_gemm_t *g) {
     if (g->n >= row->n_lo && g->n <= row->n_hi) return row;
   }
   return NULL;
-}
-
-bool gs_row_proven(const gs_table_header_t *header, const gs_row_t *row, const int cublas[3]) {
-  if (header->predicted || header->cublas[0] != cublas[0]) return false;
-  bool same_build = header->cublas[1] == cublas[1] && header->cublas[2] == cublas[2];
-  return same_build || (!row->by_library && row->library_us >= 1.1f * row->us);
-}
-
-void gs_gpu_slug(const char *gpu, char *slug, size_t size) {
-  size_t length = 0;
-  for (; *gpu && length + 1 < size; gpu++) {
-    char c = *gpu >= 'A' && *gpu <= 'Z' ? (char)(*gpu + 32) : *gpu;
-    bool plain = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
-    if (plain)
-      slug[length++] = c;
-    else if (length && slug[length - 1] != '-')
-      slug[length++] = '-';
-  }
-  while (length && slug[length - 1] == '-') length--;
-  slug[length] = '\0';
 }

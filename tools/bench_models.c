@@ -61,7 +61,8 @@ static gs_model_t weigh(const gs_bench_set_t *set, const gs_layers_t *layers, co
   sums_t sums = {0};
   snprintf(model.name, sizeof model.name, "%.*s", (int)stem(first->name), first->name);
   for (const gs_layer_t *layer = first; layer < layers->items + layers->count; layer++) {
-    if (!same_model(layer, first)) continue;
+    bool in_step = layer->times && !layer->batches.count && !layer->ns.count;
+    if (!in_step || !same_model(layer, first)) continue;
     const gs_bench_row_t *row = row_of(set, layer, n, type);
     if (row)
       add(&model, &sums, layer, row);

@@ -6,7 +6,8 @@
 
 #define GS_MODEL_LOSSES_MAX 8
 
-/* A model of the layers' file at one n, for one type of D: over the layers that the set knows. */
+/* A model of the layers' file at one n, for one type of D: over the layers that the set knows, but those
+ * aside, and with a batch or an n of their own, which do not come once a token. */
 typedef struct {
   char name[64];       /* of the layers, up to their last _ */
   int n;               /* tokens: 1, 8, 64 a decode step, 2048 a prefill */

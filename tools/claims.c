@@ -59,14 +59,17 @@ static bool same_configuration(const gs_row_t *x, const gs_row_t *y) {
          !memcmp(&x->algo, &y->algo, sizeof x->algo);
 }
 
+void gs_row_take_times(gs_row_t *row, const gs_row_t *measured) {
+  row->us = measured->us, row->library_us = measured->library_us;
+  row->wall_us = measured->wall_us, row->library_wall_us = measured->library_wall_us;
+  row->server_us = measured->server_us, row->library_server_us = measured->library_server_us;
+}
+
 /* Takes n, where it was measured as proof, into the claim. */
 static void take(gs_row_t *claim, int n, const gs_row_t *proof) {
   if (n < claim->n_lo) claim->n_lo = n;
   if (n > claim->n_hi) claim->n_hi = n;
-  if (proof->library_us * claim->us >= claim->library_us * proof->us) return;
-  claim->us = proof->us, claim->library_us = proof->library_us;
-  claim->wall_us = proof->wall_us, claim->library_wall_us = proof->library_wall_us;
-  claim->server_us = proof->server_us, claim->library_server_us = proof->library_server_us;
+  if (proof->library_us * claim->us < claim->library_us * proof->us) gs_row_take_times(claim, proof);
 }
 
 static bool extend(const gs_oracle_t *oracle, gs_row_t *claim, int n) {
@@ -122,4 +125,21 @@ int gs_claim(const gs_oracle_t *oracle, const int *ns, int count, gs_row_t *rows
       rows[made] = found, open = &rows[made++];
   }
   return made;
+}
+
+/* Appends what follows lo, hi last. */
+static int stops_behind(const gs_oracle_t *oracle, int lo, int hi, int room, int *ns) {
+  gs_samples_t samples = samples_between(oracle, lo, hi);
+  int middle = lo + (hi - lo) / 2, count = 0;
+  if (samples.full && room > 1) {
+    count = stops_behind(oracle, lo, middle, room / 2, ns);
+    return count + stops_behind(oracle, middle, hi, room / 2, ns + count);
+  }
+  ns[count++] = hi;
+  return count;
+}
+
+int gs_claim_stops(const gs_oracle_t *oracle, int lo, int hi, int *ns) {
+  ns[0] = lo;
+  return lo == hi ? 1 : 1 + stops_behind(oracle, lo, hi, GS_CLAIM_STOPS_MAX - 1, ns + 1);
 }

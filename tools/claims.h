@@ -17,6 +17,9 @@ typedef struct {
   uint64_t (*library)(void *context, int n);
 } gs_oracle_t;
 
+/* What a sample was measured to take, into a row that may claim it. */
+void gs_row_take_times(gs_row_t *row, const gs_row_t *measured);
+
 /* Where two neighbours were won by different configurations, one may claim both if it is at most so much slower than
  * the best at the other one. */
 #define GS_CLAIM_SLACK 1.03f
@@ -27,5 +30,10 @@ typedef struct {
 /* Writes the rows for a key whose ns (rising, each once) are wanted: at most count of them, by rising n. A row's times
  * are those of the n where its lead was smallest. Returns how many rows there are. */
 int gs_claim(const gs_oracle_t *oracle, const int *ns, int count, gs_row_t *rows);
+
+/* The n at which to measure anew what claims lo to hi: its ends, and halves between, where the library changes its
+ * algorithm so often that one step could not be proven. At most GS_CLAIM_STOPS_MAX, rising; returns how many. */
+#define GS_CLAIM_STOPS_MAX 17
+int gs_claim_stops(const gs_oracle_t *oracle, int lo, int hi, int *ns);
 
 #endif

@@ -9,11 +9,14 @@
 #include <unistd.h>
 
 #include "beside.h"
+#include "busy.h"
 #include "choice.h"
 #include "draft.h"
+#include "journal.h"
 #include "json.h"
 #include "named.h"
 #include "options.h"
+#include "points.h"
 #include "progress.h"
 #include "requalify.h"
 #include "signals.h"
@@ -23,8 +26,9 @@ static const char help[] =
     "usage: gemmshim requalify [OPTION...] [TABLE]\n\n"
     "Measures the rows of a table on this GPU against this cuBLAS, each at the ends of its interval of n "
     "and\n"
-    "inside, and writes those that win as a table of this GPU and cuBLAS: rows that were predicted, or "
-    "measured\n"
+    "inside, both sides of each change of this cuBLASLt's heuristic among them (the proof that tune asks "
+    "for),\n"
+    "and writes what wins as a table of this GPU and cuBLAS: rows that were predicted, or measured\n"
     "on another GPU of the architecture or with another cuBLAS, are served from then on. TABLE is a file or "
     "a\n"
     "built-in name (the table that the library would use here). Rows that serve already by their margin "
@@ -37,23 +41,27 @@ static const char help[] =
     "  -o, --output FILE the table (~/.config/gemmshim/GPU.table, where the library looks)\n"
     "  --again           measure also what this GPU and cuBLAS have measured before\n"
     "  --device N        which GPU (0)\n"
+    "  --busy-ok         measure although the GPU has other work\n"
     "  --cublas FILE     the libcublas.so to measure against (looked for)\n"
     "  --quick           few rounds, to try things out: proves nothing, and nothing is written\n"
     "  --json            what was measured, as JSON on stdout\n\n"
-    "Nothing is written but the table, so it may run before a program starts (an init container), with all "
-    "else\n"
-    "read-only. Exit status: 0 done, or the budget is spent, or there was nothing to do; 1 a kernel failed "
-    "the\n"
-    "gate, the GPU was lost, or the table cannot be written; 2 usage; 3 no GPU, driver, cuBLAS or table;\n"
-    "128 + N ended by signal N: what was measured stays.\n"
+    "Nothing is written but the table, and TABLE.*.tried beside it until all rows are measured: it may run "
+    "before a\n"
+    "program starts (an init container), with all else read-only. Exit status: 0 done, or the budget is "
+    "spent, or\n"
+    "there was nothing to do; 1 a kernel failed the gate, the GPU was lost, or the table cannot be written; "
+    "2 usage;\n"
+    "3 no GPU, driver, cuBLAS or table; 4 the GPU has other work; 128 + N ended by signal N: what was "
+    "measured\n"
+    "stays.\n"
     "example: gemmshim requalify --budget 60 --calls app.calls\n";
 
-enum { CALLS = 256, BUDGET, AGAIN, DEVICE, CUBLAS, QUICK, JSON };
+enum { CALLS = 256, BUDGET, AGAIN, DEVICE, CUBLAS, QUICK, JSON, BUSY_OK };
 
 typedef struct {
   const char *source, *calls, *output, *cublas;
   long device, budget;
-  bool again, json;
+  bool again, json, busy_ok;
   gs_tune_options_t tune;
 } gs_command_t;
 
@@ -64,49 +72,74 @@ typedef struct {
   gs_bench_t bench;
   gs_draft_t draft;
   const gs_table_t *table;
-  char name[256]; /* of the table */
+  char name[4112]; /* of the table */
+  char rest[4200]; /* the command that goes on with it */
+  gs_journal_t journal;
   gs_duty_t *duties;
   gs_tune_options_t tune;
   int count[GS_TUNE_NONE + 1];
+  int in_part;    /* of those that won: in a part of their interval */
   int kept, left; /* measured before; not reached */
   cJSON *rows;
 } gs_work_t;
 
 /* ---- what is printed ---- */
 
+static const char *verdict_of(const gs_requalified_t *done) {
+  return !done->count  ? gs_tune_verdict_names[done->worst.verdict]
+         : done->whole ? gs_tune_verdict_names[GS_TUNE_WIN]
+                       : "part";
+}
+
+/* ", 1..8" */
+static void print_interval(const char *before, const gs_row_t *row) {
+  printf("%s%d", before, row->n_lo);
+  if (row->n_hi > row->n_lo) printf("..%d", row->n_hi);
+}
+
 static void print_row(const gs_requalified_t *done, const gs_row_t *old) {
-  char id[GS_KERNEL_ID_MAX], n[32];
-  const gs_tuned_t *tuned = &done->tuned;
+  char id[GS_KERNEL_ID_MAX], batch[16] = "";
+  const gs_tuned_t *worst = &done->worst;
   gs_row_name(id, sizeof id, old);
-  snprintf(n, sizeof n, old->n_lo == old->n_hi ? "%d" : "%d..%d", old->n_lo, old->n_hi);
-  printf("%-5s %c%c %dx%sx%d %s", gs_tune_verdict_names[tuned->verdict], "NT"[old->key.transa],
-         "NT"[old->key.transb], old -> key.m, n, old->key.k, id);
-  if (tuned->verdict == GS_TUNE_NONE)
-    printf(" %s\n", tuned->why);
+  if (old->key.batch) snprintf(batch, sizeof batch, "*%d", old->key.batch);
+  printf("%-5s %c%c %d", verdict_of(done), "NT"[old->key.transa], "NT"[old->key.transb], old -> key.m);
+  print_interval("x", old);
+  printf("x%d%s %s", old->key.k, batch, id);
+  if (worst->verdict == GS_TUNE_NONE)
+    printf(" %s", worst->why);
   else
-    printf(" %.3fx [%.3f, %.3f], before %.3fx; %.2f us, %s %.2f us%s%s\n", tuned->ratio.value,
-           tuned->ratio.lo, tuned->ratio.hi, (double)(old->library_us / old->us), (double)tuned->row.us,
-           tuned->library, (double)tuned->row.library_us, *tuned->why ? "; " : "", tuned->why);
+    printf(" %.3fx [%.3f, %.3f], before %.3fx; %.2f us, %s %.2f us%s%s", worst->ratio.value, worst->ratio.lo,
+           worst->ratio.hi, (double)(old->library_us / old->us), (double)worst->row.us, worst->library,
+           (double)worst->row.library_us, *worst->why ? "; " : "", worst->why);
+  if (done->points > 1) printf(" at n = %lld, the worst of %d", (long long)worst->gemm.n, done->points);
+  for (int i = 0; i < done->count && !done->whole; i++)
+    print_interval(i ? ", " : "; claims ", &done->rows[i]);
+  putchar('\n');
   fflush(stdout);
 }
 
 static cJSON *json_row(const gs_requalified_t *done, const gs_row_t *old) {
   char text[512];
-  const gs_tuned_t *tuned = &done->tuned;
+  const gs_tuned_t *worst = &done->worst;
   cJSON *entry = cJSON_CreateObject();
   gs_row_format(text, sizeof text, old);
   cJSON_AddStringToObject(entry, "row", text);
-  cJSON_AddStringToObject(entry, "verdict", gs_tune_verdict_names[tuned->verdict]);
+  cJSON_AddStringToObject(entry, "verdict", verdict_of(done));
   cJSON_AddNumberToObject(entry, "points", done->points);
-  if (tuned->why[0]) cJSON_AddStringToObject(entry, "why", tuned->why);
-  if (tuned->verdict == GS_TUNE_NONE) return entry;
-  cJSON_AddStringToObject(entry, "library", tuned->library);
+  cJSON *claims = cJSON_AddArrayToObject(entry, "claims");
+  for (int i = 0; i < done->count; i++) {
+    gs_row_format(text, sizeof text, &done->rows[i]);
+    cJSON_AddItemToArray(claims, cJSON_CreateString(text));
+  }
+  if (worst->why[0]) cJSON_AddStringToObject(entry, "why", worst->why);
+  if (worst->verdict == GS_TUNE_NONE) return entry;
+  cJSON_AddStringToObject(entry, "library", worst->library);
   cJSON_AddNumberToObject(entry, "before", (double)(old->library_us / old->us));
-  cJSON_AddNumberToObject(entry, "ratio", tuned->ratio.value);
-  cJSON_AddNumberToObject(entry, "ratio_lo", tuned->ratio.lo);
-  cJSON_AddNumberToObject(entry, "ratio_hi", tuned->ratio.hi);
-  cJSON_AddNumberToObject(entry, "us", (double)tuned->row.us);
-  cJSON_AddNumberToObject(entry, "library_us", (double)tuned->row.library_us);
+  cJSON_AddNumberToObject(entry, "ratio", worst->ratio.value);
+  cJSON_AddNumberToObject(entry, "ratio_lo", worst->ratio.lo);
+  cJSON_AddNumberToObject(entry, "ratio_hi", worst->ratio.hi);
+  cJSON_AddNumberToObject(entry, "us", (double)worst->row.us);
+  cJSON_AddNumberToObject(entry, "library_us", (double)worst->row.library_us);
   return entry;
 }
 
@@ -118,15 +151,17 @@ static void report(const gs_work_t *work) {
     cJSON_AddStringToObject(root, "source", work->name);
     cJSON_AddStringToObject(root, "table", work->draft.count ? path : "");
     cJSON_AddNumberToObject(root, "rows", work->draft.count);
+    cJSON_AddNumberToObject(root, "in_part", work->in_part);
     cJSON_AddNumberToObject(root, "kept", work->kept);
     cJSON_AddNumberToObject(root, "left", work->left);
     cJSON_AddItemToObject(root, "measured", work->rows);
     gs_json_print(root);
     return;
   }
-  printf("%d won, %d tied, %d lost, %d failed the gate, %d not measurable, %d measured before, %d left\n",
+  printf("%d won, %d tied, %d lost, %d failed the gate, %d not measurable, %d measured before, %d left",
          count[GS_TUNE_WIN], count[GS_TUNE_TIE], count[GS_TUNE_LOSS], count[GS_TUNE_WRONG],
          count[GS_TUNE_NONE], work->kept, work->left);
+  printf(work->in_part ? "; %d won in a part of their n\n" : "\n", work->in_part);
   if (work->command->tune.quick)
     printf("--quick: nothing was written\n");
   else if (work->draft.count)
@@ -137,20 +172,12 @@ static void report(const gs_work_t *work) {
 
 /* ---- the run ---- */
 
-static gs_gemm_t claim_of(const gs_row_t *row) {
-  const gs_key_t *key = &row->key;
-  gs_gemm_t g = {
-      .transa = key->transa, .transb = key->transb, .a_type = key->ab_type, .b_type = key->ab_type};
-  g.c_type = g.d_type = key->d_type;
-  g.compute = key->compute, g.epilogue = key->epilogue, g.batch_kind = key->batch_kind;
-  g.m = key->m, g.n = row->n_lo, g.k = key->k;
-  return g;
-}
-
-/* In the new table with other times than in the old one. */
+/* What did not win is in the journal of a run that was cut short; what did, in the new table with other times than in
+ * the old one. */
 static bool measured_before(const gs_work_t *work, const gs_row_t *old) {
-  gs_gemm_t g = claim_of(old);
-  const gs_row_t *row = gs_draft_find(&work->draft, &g);
+  gs_gemm_t g = gs_points_keyed(&old->key, old->n_lo);
+  if (gs_journal_has(&work->journal, &g)) return true;
+  const gs_row_t *row = gs_draft_claimed(&work->draft, &old->key, old->n_lo, old->n_hi);
   char text[512], old_text[512];
   if (!row || work->command->again) return false;
   gs_row_format(text, sizeof text, row);
@@ -160,21 +187,22 @@ static bool measured_before(const gs_work_t *work, const gs_row_t *old) {
 
 /* False: nothing more can be measured or written. */
 static bool measure(gs_work_t *work, const gs_duty_t *duty) {
-  gs_gemm_t claim = claim_of(duty->row);
-  gs_requalified_t done = gs_requalify(&work->bench, duty, &work->tune);
-  gs_tuned_t *tuned = &done.tuned;
-  if (work->rows)
-    cJSON_AddItemToArray(work->rows, json_row(&done, duty->row));
-  else
-    print_row(&done, duty->row);
-  if (!gs_gpu_ok(work->gpu)) {
+  const gs_row_t *row = duty->row;
+  gs_requalified_t done = gs_requalify(&work->bench, row, &work->tune, &gs_stopped);
+  if (!gs_gpu_ok(work->gpu))
     gs_say("%s: the GPU's context is lost; run the same command again, it goes on from here",
            work->gpu->fault);
-    return false;
-  }
-  work->count[tuned->verdict]++;
+  if (!done.complete) return gs_gpu_ok(work->gpu); /* the row is left for the next run */
+  if (work->rows)
+    cJSON_AddItemToArray(work->rows, json_row(&done, row));
+  else
+    print_row(&done, row);
+  work->count[done.count ? GS_TUNE_WIN : done.worst.verdict]++;
+  work->in_part += done.count && !done.whole;
+  gs_gemm_t g = gs_points_keyed(&row->key, row->n_lo);
   return work->command->tune.quick ||
-         gs_draft_settle(&work->draft, &claim, tuned->verdict == GS_TUNE_WIN ? &tuned->row : NULL);
+         (gs_draft_claim(&work->draft, &row->key, row->n_lo, row->n_hi, done.rows, done.count) &&
+          gs_journal_add(&work->journal, &g));
 }
 
 static bool measure_all(gs_work_t *work) {
@@ -186,10 +214,9 @@ static bool measure_all(gs_work_t *work) {
     char what[128];
     bool spent = budget && gs_seconds() - progress.begun > (double)budget;
     if (!going || gs_stopped || spent) {
-      work->left = rows - i;
       if (spent && going && !gs_stopped)
-        gs_say("the budget of %ld s is spent: %d of %d rows are left; the same command goes on from here",
-               budget, work->left, rows);
+        gs_say("the budget of %ld s is spent: %d of %d rows are left; %s goes on from here", budget, rows - i,
+               rows, work->rest);
       break;
     }
     if (measured_before(work, work->duties[i].row)) {
@@ -203,15 +230,12 @@ static bool measure_all(gs_work_t *work) {
     gs_progress_clear(&progress);
   }
   gs_progress_clear(&progress);
+  work->left = rows - work->kept;
+  for (int verdict = 0; verdict <= GS_TUNE_NONE; verdict++) work->left -= work->count[verdict];
   return going;
 }
 
 /* ---- the tables ---- */
-
-static void say_line(void *context, const char *line) {
-  (void)context;
-  gs_say("%s", line);
-}
 
 /* The table to measure; an exit status where there is none. sibling: of another model. */
 static int find_source(gs_work_t *work, gs_table_t **table, bool *sibling) {
@@ -239,11 +263,6 @@ static int find_source(gs_work_t *work, gs_table_t **table, bool *sibling) {
   return GS_EXIT_OK;
 }
 
-static bool same_origin(const gs_table_header_t *x, const gs_table_header_t *y) {
-  return !strcmp(x->gpu, y->gpu) && x->sms == y->sms && !x->predicted && !y->predicted &&
-         !memcmp(x->cublas, y->cublas, sizeof x->cublas);
-}
-
 static bool make_folders(const char *path) {
   char folder[4096];
   snprintf(folder, sizeof folder, "%s", path);
@@ -259,12 +278,12 @@ static bool make_folders(const char *path) {
 }
 
 /* A table of another cuBLAS or GPU in the way of the new one is kept under another name. */
-static bool clear_way(const char *path, const gs_table_header_t *header) {
-  char old[4112];
+static bool clear_way(gs_work_t *work, const char *path, const gs_table_header_t *header) {
+  char old[4104];
   gs_table_t *there = NULL;
   if (access(path, F_OK) != 0 || gs_table_load(path, NULL, NULL, &there) != GS_OK)
     return true; /* or refused */
-  bool same = same_origin(gs_table_header(there), header), fine = true;
+  bool same = gs_same_origin(gs_table_header(there), header), fine = true;
   snprintf(old, sizeof old, "%s.old", path);
   for (int i = 0; !same && fine && i < gs_table_rows(there); i++)
     fine = gs_beside_put(old, gs_table_row(there, i));
@@ -275,6 +294,7 @@ static bool clear_way(const char *path, const gs_table_header_t *header) {
     return false;
   }
   gs_say("%s: is of another GPU or cuBLAS; kept as %s", path, old);
+  if (!strcmp(path, work->name)) snprintf(work->name, sizeof work->name, "%s", old);
   return true;
 }
 
@@ -285,12 +305,35 @@ static bool output_path(const gs_work_t *work, char *path, size_t size) {
   return false;
 }
 
+/* The new table may be what the library, and this command without a table's name, take from now on. */
+static void name_rest(gs_work_t *work) {
+  static const char built_in[] = "built-in ";
+  const gs_command_t *command = work->command;
+  const char *name =
+      strncmp(work->name, built_in, sizeof built_in - 1) ? work->name : work->name + sizeof built_in - 1;
+  bool same = command->source ? !strcmp(command->source, name) : command->output != NULL;
+  if (same)
+    snprintf(work->rest, sizeof work->rest, "the same command");
+  else
+    snprintf(work->rest, sizeof work->rest, "gemmshim requalify %s", name);
+}
+
+/* What was tried is of this very table. */
+static void open_journal(gs_work_t *work) {
+  char path[4096];
+  snprintf(path, sizeof path, "%.4070s.%016llx", work->draft.path,
+           (unsigned long long)gs_table_digest(work->table));
+  gs_journal_open(&work->journal, path, &work->draft.header);
+}
+
 /* Opens the new table with the rows of the old one that serve here by their margin. */
 static bool open_draft(gs_work_t *work, const gs_table_header_t *header, bool sibling) {
   char path[4096];
   if (!output_path(work, path, sizeof path)) return false;
-  if (!work->command->tune.quick && !clear_way(path, header)) return false;
+  if (!work->command->tune.quick && !clear_way(work, path, header)) return false;
+  name_rest(work);
   if (!gs_draft_open(&work->draft, path, header)) return false;
+  open_journal(work);
   bool fine = true;
   for (int i = 0; fine && !sibling && i < gs_table_rows(work->table); i++) {
     const gs_row_t *row = gs_table_row(work->table, i);
@@ -307,7 +350,7 @@ static int requalify(gs_work_t *work, const gs_cublas_t *cublas, bool sibling) {
   gs_reference_t reference;
   gs_pool_t pool = {0};
   int rows = gs_table_rows(work->table);
-  if (!work->command->again && same_origin(gs_table_header(work->table), &header)) {
+  if (!work->command->again && gs_same_origin(gs_table_header(work->table), &header)) {
     gs_say("%s: all %d rows were measured on %s with cuBLAS %d.%d.%d: nothing to do (--again measures anew)",
            work->name, rows, header.gpu, header.cublas[0], header.cublas[1], header.cublas[2]);
     return GS_EXIT_OK;
@@ -326,6 +369,7 @@ static int requalify(gs_work_t *work, const gs_cublas_t *cublas, bool sibling) {
   gs_bench_close(&work->bench);
   gs_reference_close(&reference);
   gs_pool_free(&pool);
+  gs_journal_close(&work->journal, !work->left && !work->command->tune.quick);
   report(work);
   if (gs_stopped) return 128 + gs_stopped;
   return whole && !work->count[GS_TUNE_WRONG] ? GS_EXIT_OK : GS_EXIT_FALSE;
@@ -370,6 +414,7 @@ static int read_command(int argc, char **argv, gs_command_t *command) {
                                           {"cublas", required_argument, NULL, CUBLAS},
                                           {"quick", no_argument, NULL, QUICK},
                                           {"json", no_argument, NULL, JSON},
+                                          {"busy-ok", no_argument, NULL, BUSY_OK},
                                           {"help", no_argument, NULL, 'h'},
                                           {0}};
   for (int c; (c = getopt_long(argc, argv, ":ho:", options, NULL)) != -1;) switch (c) {
@@ -399,6 +444,9 @@ static int read_command(int argc, char **argv, gs_command_t *command) {
     case JSON:
       command->json = true;
       break;
+    case BUSY_OK:
+      command->busy_ok = true;
+      break;
     case 'h':
       return gs_help(help);
     default:
@@ -410,7 +458,8 @@ static int read_command(int argc, char **argv, gs_command_t *command) {
 }
 
 int gs_cmd_requalify(int argc, char **argv) {
-  gs_command_t command = {.tune = {.split_max = 16, .candidates = GS_TUNE_CANDIDATES}};
+  gs_command_t command = {
+      .tune = {.split_max = 16, .candidates = GS_TUNE_CANDIDATES, .arrivals = GS_TUNE_ARRIVALS}};
   gs_gpu_t gpu;
   int status = read_command(argc, argv, &command);
   if (status >= 0) return status;
@@ -418,6 +467,10 @@ int gs_cmd_requalify(int argc, char **argv) {
   if (gs_gpu_open(&gpu, (int)command.device) != GS_OK) {
     gs_say("%s", gpu.fault);
     return GS_EXIT_MACHINE;
+  }
+  if (!command.busy_ok && gs_gpu_busy(&gpu)) {
+    gs_gpu_close(&gpu);
+    return GS_EXIT_BUSY;
   }
   gs_heed_signals();
   status = run(&command, &gpu);

@@ -111,7 +111,9 @@ static cJSON *json_row(const gs_table_header_t *header, const gs_row_t *row) {
   NAME(d_type, gs_type_names);
   NAME(compute, gs_compute_names);
   NAME(epilogue, gs_epilogue_names);
-  NAME(batch_kind, gs_batch_names);
+  cJSON_AddStringToObject(object, "batch_kind",
+                          gs_batch_names[row->key.batch ? GS_BATCH_STRIDED : GS_BATCH_SINGLE]);
+  NUMBER("batch", row->key.batch ? row->key.batch : 1);
   NUMBER("m", row->key.m);
   NUMBER("k", row->key.k);
   NUMBER("n_lo", row->n_lo);

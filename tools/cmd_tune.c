@@ -34,8 +34,11 @@ static const char help[] =
     "A clear win takes 11 rounds, a clear loss 5, what is in doubt 31. Losses are listed. A table that "
     "exists\n"
     "is extended: rows it has are kept, and not measured again.\n\n"
-    "  --shape SHAPE     TNxMxNxK:f16_f16[:bias], in cuBLAS's terms; N may be a list: TNx4096x1,8,64x4096\n"
-    "  --models FILE     layers: name transa transb m k note, tab-separated\n"
+    "  --shape SHAPE     TNxMxNxK:f16_f16[:bias], in cuBLAS's terms; N may be a list: TNx4096x1,8,64x4096;\n"
+    "                    TNx128x128x64*12,96: strided batches of 12 products, and of 96\n"
+    "  --models FILE     layers: name transa transb m k note, tab-separated; batch=12,96 and n=1,128 in the "
+    "note:\n"
+    "                    strided batches; at these n alone\n"
     "    --n LIST        at these n (" NS ")\n"
     "  --grid            1,000 products: row-major M, N, K of 64 to 16384, as NN and TN, exactly these n\n"
     "    --types LIST    of these types (f16_f16)\n"
@@ -132,11 +135,6 @@ typedef struct {
   bool one_gpu; /* a device was named, or this is such a tuner */
   gs_shard_t shard;
 } gs_command_t;
-
-static void say_line(void *context, const char *line) {
-  (void)context;
-  gs_say("%s", line);
-}
 
 /* An exit status, or -1: go on. */
 static int read_option(int option, char **argv, gs_command_t *command) {
@@ -401,7 +399,7 @@ static bool leave_known(gs_command_t *command) {
   gs_points_t *points = &command->points;
   int kept = 0;
   if (!command->known || access(command->known, F_OK) != 0) return true;
-  if (gs_table_load(command->known, say_line, NULL, &table) != GS_OK) return false;
+  if (gs_table_load(command->known, gs_say_line, NULL, &table) != GS_OK) return false;
   for (int i = 0; i < points->count; i++)
     if (!gs_table_find(table, &points->items[i])) points->items[kept++] = points->items[i];
   if (kept < points->count)

@@ -6,11 +6,34 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "gs_table.h"
 #include "tools.h"
 
 bool gs_op_read(const char *text, gs_op_t *op) {
   *op = *text == 'T' || *text == 't' ? GS_OP_T : GS_OP_N;
   return *text && strchr("TtNn", *text) && !text[1];
+}
+
+static bool read_list(gs_ns_t *list, const char *text, long most) {
+  *list = (gs_ns_t){0};
+  for (const char *at = text;; at++) {
+    char *end;
+    errno = 0;
+    long value = strtol(at, &end, 10);
+    if (errno || end == at || value < 1 || value > most || list->count == GS_NS_MAX) return false;
+    list->n[list->count++] = (int)value;
+    at = end;
+    if (!*at) return true;
+    if (*at != ',') return false;
+  }
+}
+
+bool gs_ns_read(gs_ns_t *ns, const char *text) {
+  return read_list(ns, text, INT32_MAX);
+}
+
+bool gs_batches_read(gs_ns_t *batches, const char *text) {
+  return read_list(batches, text, GS_ROW_BATCH_MAX);
 }
 
 /* NULL, or what is wrong with the note. */
@@ -20,6 +43,11 @@ static const char *read_note(gs_layer_t *layer, char *note) {
     int epilogue = gs_name_index(word, gs_epilogue_names, GS_EPILOGUE_OTHER);
     if (epilogue >= 0) layer->epilogue = (gs_epilogue_t)epilogue;
     if (!strcmp(word, "f32_out")) layer->f32_out = true;
+    if (!strcmp(word, "aside")) layer->times = 0;
+    if (!strncmp(word, "n=", 2) && !gs_ns_read(&layer->ns, word + 2))
+      return "n must be a list, as in n=1,128";
+    if (!strncmp(word, "batch=", 6) && !gs_batches_read(&layer->batches, word + 6))
+      return "batch must be a list of 1 to 65535, as in batch=12,96";
     if (word[0] != 'x' || word[1] < '0' || word[1] > '9') continue;
     if (!gs_read_long(word + 1, 1, 1000000, &times)) return "how often it comes must be a number, as in x32";
     layer->times = (int)times;

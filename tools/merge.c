@@ -1,20 +1,9 @@
 #include "merge.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #include "draft.h"
 #include "tools.h"
-
-static void say_line(void *context, const char *line) {
-  (void)context;
-  gs_say("%s", line);
-}
-
-static bool same_origin(const gs_table_header_t *x, const gs_table_header_t *y) {
-  return !strcmp(x->gpu, y->gpu) && x->sms == y->sms && x->predicted == y->predicted &&
-         !memcmp(x->cublas, y->cublas, sizeof x->cublas);
-}
 
 /* An exit status. */
 static int add_table(gs_draft_t *draft, const gs_table_t *table, const char *path, bool replace,
@@ -24,10 +13,11 @@ static int add_table(gs_draft_t *draft, const gs_table_t *table, const char *pat
     gs_say("%s: has faulty rows: mend it first; nothing was written", path);
     return GS_EXIT_FALSE;
   }
-  if (!same_origin(header, &draft->header)) {
-    gs_say("%s: is of %s with cuBLAS %d.%d.%d, the others are of %s with %d.%d.%d; nothing was written", path,
-           header->gpu, header->cublas[0], header->cublas[1], header->cublas[2], draft->header.gpu,
-           draft->header.cublas[0], draft->header.cublas[1], draft->header.cublas[2]);
+  if (!gs_same_origin(header, &draft->header)) {
+    gs_say("%s: is of %s with cuBLAS %d.%d.%d%s, the others are of %s with %d.%d.%d%s; nothing was written",
+           path, header->gpu, header->cublas[0], header->cublas[1], header->cublas[2],
+           header->predicted ? ", predicted" : "", draft->header.gpu, draft->header.cublas[0],
+           draft->header.cublas[1], draft->header.cublas[2], draft->header.predicted ? ", predicted" : "");
     return GS_EXIT_FALSE;
   }
   for (int i = 0; i < gs_table_rows(table); i++) {
@@ -45,7 +35,7 @@ int gs_merge(const char *output, char **tables, int count, bool replace) {
   int status = GS_EXIT_OK, left_out = 0;
   for (int i = 0; i < count && status == GS_EXIT_OK; i++) {
     gs_table_t *table;
-    gs_status_t loaded = gs_table_load(tables[i], say_line, NULL, &table);
+    gs_status_t loaded = gs_table_load(tables[i], gs_say_line, NULL, &table);
     if (loaded != GS_OK) status = loaded == GS_IO ? GS_EXIT_MACHINE : GS_EXIT_FALSE;
     if (loaded == GS_OK && !open) {
       open = gs_draft_open(&draft, output, gs_table_header(table));

@@ -7,17 +7,16 @@
 #include <string.h>
 
 #include "calls.h"
-#include "layers.h"
 #include "tools.h"
 
-static bool same_point(const gs_gemm_t *x, const gs_gemm_t *y) {
-  gs_key_t key_x = gs_key_of(x), key_y = gs_key_of(y);
-  return x->n == y->n && memcmp(&key_x, &key_y, sizeof key_x) == 0;
+bool gs_points_same_key(const gs_gemm_t *x, const gs_gemm_t *y) {
+  gs_key_t a = gs_key_of(x), b = gs_key_of(y);
+  return !memcmp(&a, &b, sizeof a);
 }
 
 bool gs_points_has(const gs_points_t *points, const gs_gemm_t *g) {
   for (int i = 0; i < points->count; i++)
-    if (same_point(&points->items[i], g)) return true;
+    if (points->items[i].n == g->n && gs_points_same_key(&points->items[i], g)) return true;
   return false;
 }
 
@@ -43,11 +42,6 @@ void gs_points_free(gs_points_t *points) {
 
 /* ---- by key ---- */
 
-static bool same_key(const gs_gemm_t *x, const gs_gemm_t *y) {
-  gs_key_t a = gs_key_of(x), b = gs_key_of(y);
-  return !memcmp(&a, &b, sizeof a);
-}
-
 static int by_n(const void *left, const void *right) {
   const gs_gemm_t *x = left, *y = right;
   return (x->n > y->n) - (x->n < y->n);
@@ -58,7 +52,7 @@ void gs_points_by_key(gs_points_t *points) {
   for (int first = 0, end; first < points->count; first = end) {
     end = first + 1;
     for (int i = end; i < points->count; i++) {
-      if (!same_key(&items[first], &items[i])) continue;
+      if (!gs_points_same_key(&items[first], &items[i])) continue;
       gs_gemm_t one = items[i];
       memmove(&items[end + 1], &items[end], sizeof *items * (size_t)(i - end));
       items[end++] = one;
@@ -95,25 +89,11 @@ void gs_shard_default(gs_shard_t *shard) {
 void gs_points_shard(gs_points_t *points, gs_shard_t shard) {
   int kept = 0, key = -1;
   for (int i = 0; i < points->count; i++) {
-    if (!i || !same_key(&points->items[i], &points->items[i - 1])) key++;
+    if (!i || !gs_points_same_key(&points->items[i], &points->items[i - 1])) key++;
     if (shard.of && key % shard.of != shard.i - 1) continue;
     points->items[kept++] = points->items[i];
   }
   points->count = kept;
-}
-
-bool gs_ns_read(gs_ns_t *ns, const char *text) {
-  *ns = (gs_ns_t){0};
-  for (const char *at = text;; at++) {
-    char *end;
-    errno = 0;
-    long value = strtol(at, &end, 10);
-    if (errno || end == at || value < 1 || value > INT32_MAX || ns->count == GS_POINT_NS_MAX) return false;
-    ns->n[ns->count++] = (int)value;
-    at = end;
-    if (!*at) return true;
-    if (*at != ',') return false;
-  }
 }
 
 static bool computed(gs_type_t ab, gs_type_t d) {
@@ -156,18 +136,45 @@ gs_gemm_t gs_points_packed(gs_op_t transa, gs_op_t transb, int64_t m, int64_t n,
                      .ldd = m};
 }
 
+/* Turns a single product into a batch without gaps. */
+static void make_strided(gs_gemm_t *g, int batch) {
+  if (g->entry == GS_ENTRY_GEMM_EX) g->entry = GS_ENTRY_GEMM_STRIDED_BATCHED_EX;
+  g->batch_kind = GS_BATCH_STRIDED, g->batch = batch;
+  g->stride_a = g->m * g->k, g->stride_b = g->k * g->n, g->stride_c = g->stride_d = g->m * g->n;
+}
+
+/* A product, or a batch of it for each number of products. */
+static bool add_batches(gs_points_t *points, const gs_gemm_t *one, const gs_ns_t *batches) {
+  if (!batches->count) return gs_points_add(points, one);
+  for (int i = 0; i < batches->count; i++) {
+    gs_gemm_t g = *one;
+    make_strided(&g, batches->n[i]);
+    if (!gs_points_add(points, &g)) return false;
+  }
+  return true;
+}
+
 bool gs_points_shape(gs_points_t *points, const char *text, const char **why) {
   char ops[3], m_text[16], ns_text[256], k_text[16], pair[20] = "f16_f16", epilogue_text[16] = "default";
+  char batches_text[256];
   int end = 0;
   long m, k;
   gs_op_t transa, transb;
   gs_type_t ab, d;
-  gs_ns_t ns;
-  *why = "it is not of the form TNxMxNxK:f16_f16";
+  gs_ns_t ns, batches = {0};
+  *why = "it is not of the form TNxMxNxK:f16_f16 or TNxMxNxK*BATCH:f16_f16";
   if (sscanf(text, "%2[NTnt]x%15[0-9]x%255[0-9,]x%15[0-9]%n", ops, m_text, ns_text, k_text, &end) != 4)
     return false;
   if (!gs_read_long(m_text, 1, INT32_MAX, &m) || !gs_read_long(k_text, 1, INT32_MAX, &k)) return false;
   if (!gs_op_read((char[]){ops[0], 0}, &transa) || !gs_op_read((char[]){ops[1], 0}, &transb)) return false;
+  if (text[end] == '*') {
+    int more = 0;
+    if (sscanf(text + end, "*%255[0-9,]%n", batches_text, &more) != 1) return false;
+    end += more;
+    *why = "the batch is not a list of 1 to 65535 products such as 12,96";
+    if (!gs_batches_read(&batches, batches_text)) return false;
+    *why = "it is not of the form TNxMxNxK*BATCH:f16_f16";
+  }
   if (text[end] == ':') {
     int more = 0;
     int fields = sscanf(text + end, ":%19[a-z0-9_]:%15[a-z_]%n", pair, epilogue_text, &more);
@@ -185,7 +192,7 @@ bool gs_points_shape(gs_points_t *points, const char *text, const char **why) {
   *why = "out of memory";
   for (int i = 0; i < ns.count; i++) {
     gs_gemm_t g = gs_points_packed(transa, transb, (int)m, ns.n[i], (int)k, ab, d, (gs_epilogue_t)epilogue);
-    if (!gs_points_add(points, &g)) return false;
+    if (!add_batches(points, &g, &batches)) return false;
   }
   return true;
 }
@@ -233,14 +240,16 @@ bool gs_points_models(gs_points_t *points, const char *path, const gs_ns_t *ns, 
   int pair_count = read_pairs(types, pairs);
   if (!pair_count || !gs_layers_read(&layers, path)) return false;
   bool added = true;
-  for (const gs_layer_t *layer = layers.items; layer < layers.items + layers.count; layer++)
+  for (const gs_layer_t *layer = layers.items; layer < layers.items + layers.count; layer++) {
+    const gs_ns_t *own = layer->ns.count ? &layer->ns : ns;
     for (int p = 0; p < pair_count; p++)
-      for (int i = 0; i < ns->count && added; i++) {
+      for (int i = 0; i < own->count && added; i++) {
         gs_gemm_t g =
-            gs_points_packed(layer->transa, layer->transb, layer->m, ns->n[i], layer->k, pairs[p].ab,
+            gs_points_packed(layer->transa, layer->transb, layer->m, own->n[i], layer->k, pairs[p].ab,
                              layer->f32_out ? GS_TYPE_F32 : pairs[p].d, layer->epilogue);
-        added = gs_points_add(points, &g);
+        added = add_batches(points, &g, &layer->batches);
       }
+  }
   gs_layers_free(&layers);
   return added;
 }
@@ -259,17 +268,12 @@ bool gs_points_grid(gs_points_t *points, const gs_ns_t *sizes, const char *types
   return pair_count > 0;
 }
 
-#define ROW_BATCH 8 /* products of a strided batch, whose number a row leaves open */
-
-gs_gemm_t gs_points_keyed(const gs_key_t *key, int64_t n, int64_t batch) {
+gs_gemm_t gs_points_keyed(const gs_key_t *key, int64_t n) {
   gs_gemm_t g =
       gs_points_packed((gs_op_t)key->transa, (gs_op_t)key->transb, key->m, n, key->k, (gs_type_t)key->ab_type,
                        (gs_type_t)key->d_type, (gs_epilogue_t)key->epilogue);
-  g.compute = key->compute, g.batch_kind = key->batch_kind;
-  if (key->batch_kind != GS_BATCH_STRIDED) return g;
-  g.batch = batch;
-  if (g.entry == GS_ENTRY_GEMM_EX) g.entry = GS_ENTRY_GEMM_STRIDED_BATCHED_EX;
-  g.stride_a = g.m * g.k, g.stride_b = g.k * g.n, g.stride_c = g.stride_d = g.m * g.n;
+  g.compute = key->compute;
+  if (key->batch) make_strided(&g, key->batch);
   return g;
 }
 
@@ -278,7 +282,7 @@ bool gs_points_rows(gs_points_t *points, const gs_table_t *table) {
     const gs_row_t *row = gs_table_row(table, i);
     const int ns[] = {row->n_lo, row->n_lo + (row->n_hi - row->n_lo) / 2, row->n_hi};
     for (int j = 0; j < 3; j++) {
-      gs_gemm_t g = gs_points_keyed(&row->key, ns[j], ROW_BATCH);
+      gs_gemm_t g = gs_points_keyed(&row->key, ns[j]);
       if (!gs_points_add(points, &g)) return false;
     }
   }

@@ -1,12 +1,8 @@
 #include "requalify.h"
 
-#include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "points.h"
-
-#define BATCH 8 /* products a call, where nothing is known of the calls */
 
 static double gain_us(const gs_row_t *row) {
   return (double)(row->library_us - row->us);
@@ -20,50 +16,88 @@ static int by_value(const void *left, const void *right) {
 }
 
 static void add_calls(gs_duty_t *duties, const gs_table_t *table, const gs_calls_t *calls) {
-  uint64_t *most = calloc((size_t)gs_table_rows(table) + 1, sizeof *most);
-  for (const gs_shape_t *shape = calls->calls; most && shape; shape = shape->hh.next) {
+  for (const gs_shape_t *shape = calls->calls; shape; shape = shape->hh.next) {
     const gs_row_t *row = gs_table_find(table, &shape->gemm);
     if (!row) continue;
-    long at = row - gs_table_row(table, 0);
-    uint64_t count = gs_call_count(shape);
-    duties[at].called_us += (double)count * (double)row->library_us;
-    if (count > most[at]) most[at] = count, duties[at].batch = shape->gemm.batch;
+    duties[row - gs_table_row(table, 0)].called_us += (double)gs_call_count(shape) * (double)row->library_us;
   }
-  free(most);
 }
 
 gs_duty_t *gs_duties(const gs_table_t *table, const gs_calls_t *calls) {
   int rows = gs_table_rows(table);
   gs_duty_t *duties = calloc((size_t)rows + 1, sizeof *duties);
   if (!duties) return NULL;
-  for (int i = 0; i < rows; i++) duties[i] = (gs_duty_t){.row = gs_table_row(table, i), .batch = BATCH};
+  for (int i = 0; i < rows; i++) duties[i] = (gs_duty_t){.row = gs_table_row(table, i)};
   if (calls) add_calls(duties, table, calls);
   qsort(duties, (size_t)rows, sizeof *duties, by_value);
   return duties;
 }
 
-/* The row's product at one n, packed, as frameworks call it. */
-static gs_gemm_t product_of(const gs_duty_t *duty, int64_t n) {
-  gs_gemm_t g = gs_points_keyed(&duty->row->key, n, duty->batch);
-  if (g.batch_kind == GS_BATCH_STRIDED) g.entry = GS_ENTRY_GEMM_STRIDED_BATCHED_EX; /* an epilogue or not */
-  return g;
+/* ---- one row: what claims.h asks ---- */
+
+typedef struct {
+  gs_bench_t *bench;
+  const gs_row_t *old;
+  const gs_tune_options_t *options;
+  const volatile sig_atomic_t *stopped;
+  gs_requalified_t *done;
+} gs_work_t;
+
+static bool over(const gs_work_t *work) {
+  if (!*work->stopped && gs_gpu_ok(work->bench->gpu)) return false;
+  work->done->complete = false;
+  return true;
 }
 
-gs_requalified_t gs_requalify(gs_bench_t *bench, const gs_duty_t *duty, const gs_tune_options_t *options) {
-  const gs_row_t *row = duty->row;
-  gs_tune_options_t own = *options;
-  const int64_t wanted[] = {row->n_lo, row->n_hi, (int64_t)sqrt((double)row->n_lo * row->n_hi)};
-  gs_requalified_t worst = {.points = 0};
-  own.row = row->by_library ? NULL : row;
-  for (int i = 0; i < (row->by_library ? 1 : 3); i++) {
-    if ((i > 0 && wanted[i] == wanted[0]) || (i > 1 && wanted[i] == wanted[1])) continue;
-    gs_gemm_t g = product_of(duty, wanted[i]);
-    gs_tuned_t tuned = gs_tune(bench, &g, &own);
-    bool first = worst.points++ == 0;
-    if (first || tuned.verdict != GS_TUNE_WIN || tuned.ratio.value < worst.tuned.ratio.value)
-      worst.tuned = tuned;
-    if (tuned.verdict != GS_TUNE_WIN) break;
-  }
-  if (!row->by_library) worst.tuned.row.n_lo = row->n_lo, worst.tuned.row.n_hi = row->n_hi;
-  return worst;
+/* A fault before all else. */
+static bool is_worse(const gs_tuned_t *x, const gs_tuned_t *y) {
+  if (x->verdict == y->verdict) return x->ratio.value < y->ratio.value;
+  return y->verdict != GS_TUNE_WRONG && (x->verdict == GS_TUNE_WRONG || x->verdict > y->verdict);
+}
+
+/* row: what alone is measured; NULL: whatever the cost model names. */
+static gs_tuned_t measure(gs_work_t *work, int n, const gs_row_t *row) {
+  gs_tune_options_t options = *work->options;
+  gs_gemm_t g = gs_points_keyed(&work->old->key, n);
+  gs_requalified_t *done = work->done;
+  options.row = row;
+  gs_tuned_t tuned = gs_tune(work->bench, &g, &options);
+  if (done->points++ == 0 || is_worse(&tuned, &done->worst)) done->worst = tuned;
+  return tuned;
+}
+
+static bool best(void *context, int n, gs_row_t *row) {
+  gs_work_t *work = context;
+  if (over(work)) return false;
+  gs_tuned_t tuned = measure(work, n, work->old->by_library ? NULL : work->old);
+  *row = tuned.row;
+  return tuned.verdict == GS_TUNE_WIN;
+}
+
+static bool holds(void *context, int n, gs_row_t *row) {
+  gs_work_t *work = context;
+  if (over(work)) return false;
+  gs_tuned_t tuned = measure(work, n, row);
+  if (tuned.verdict != GS_TUNE_WIN) return false;
+  gs_row_take_times(row, &tuned.row);
+  return true;
+}
+
+static uint64_t library(void *context, int n) {
+  gs_work_t *work = context;
+  gs_gemm_t g = gs_points_keyed(&work->old->key, n);
+  return gs_tune_library(work->bench, &g);
+}
+
+gs_requalified_t gs_requalify(gs_bench_t *bench, const gs_row_t *row, const gs_tune_options_t *options,
+                              const volatile sig_atomic_t *stopped) {
+  gs_requalified_t done = {.complete = true};
+  gs_work_t work = {bench, row, options, stopped, &done};
+  const gs_oracle_t oracle = {&work, best, holds, library};
+  int ns[GS_CLAIM_STOPS_MAX];
+  done.count = gs_claim(&oracle, ns, gs_claim_stops(&oracle, row->n_lo, row->n_hi, ns), done.rows);
+  if (!gs_gpu_ok(bench->gpu)) done.complete = false;
+  if (done.points && done.worst.verdict == GS_TUNE_WRONG) done.count = 0;
+  done.whole = done.count == 1 && done.rows[0].n_lo == row->n_lo && done.rows[0].n_hi == row->n_hi;
+  return done;
 }

@@ -20,6 +20,11 @@ void gs_say(const char *format, ...) {
   va_end(args);
 }
 
+void gs_say_line(void *context, const char *line) {
+  (void)context;
+  gs_say("%s", line);
+}
+
 int gs_usage(char **argv, const char *format, ...) {
   va_list args;
   va_start(args, format);

@@ -23,6 +23,8 @@ enum {
 
 /* "gemmshim: ..." on stderr, one line. */
 __attribute__((format(printf, 1, 2))) void gs_say(const char *format, ...);
+/* The same as a gs_say_t of gs_table.h; no context. */
+void gs_say_line(void *context, const char *line);
 /* As gs_say, with the command's name and a pointer to its --help; returns GS_EXIT_USAGE. */
 __attribute__((format(printf, 2, 3))) int gs_usage(char **argv, const char *format, ...);
 /* What getopt_long answered to an option it does not know ('?') or that lacks its value (':'; the command's

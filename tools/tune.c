@@ -415,3 +415,11 @@ gs_tuned_t gs_tune(gs_bench_t *bench, const gs_gemm_t *g, const gs_tune_options_
   if (!gs_gpu_ok(bench->gpu)) gs_gpu_forgive(bench->gpu);
   return tuned;
 }
+
+uint64_t gs_tune_library(gs_bench_t *bench, const gs_gemm_t *g) {
+  gs_lt_t lt;
+  gs_lt_open(&lt, bench->cublas, g, gs_gpu_pointer(bench->cublas->workspace)); /* a bias, wherever it lies */
+  uint64_t choice = gs_algos_first(&lt);
+  gs_lt_close(&lt);
+  return choice;
+}

@@ -71,6 +71,9 @@ int gs_tune_select(gs_race_t *race, const gs_tune_options_t *options);
 /* Of a table measured now on this GPU with this cuBLAS. */
 gs_table_header_t gs_tune_header(const gs_gpu_t *gpu, const gs_cublas_t *cublas);
 
+/* What the library's heuristic chooses for g, as one number. */
+uint64_t gs_tune_library(gs_bench_t *bench, const gs_gemm_t *g);
+
 gs_tuned_t gs_tune(gs_bench_t *bench, const gs_gemm_t *g, const gs_tune_options_t *options);
 
 #endif

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "algos.h"
 #include "claims.h"
 #include "progress.h"
 #include "search.h"
@@ -134,20 +133,15 @@ static bool holds(void *context, int n, gs_row_t *row) {
   gs_watch_add(&work->tally.watch, &tuned.watch);
   work->tally.samples++;
   if (tuned.verdict != GS_TUNE_WIN) return false;
-  row->us = tuned.row.us, row->library_us = tuned.row.library_us;
-  row->wall_us = tuned.row.wall_us, row->library_wall_us = tuned.row.library_wall_us;
-  row->server_us = tuned.row.server_us, row->library_server_us = tuned.row.library_server_us;
+  gs_row_take_times(row, &tuned.row);
   return true;
 }
 
 static uint64_t library(void *context, int n) {
   gs_work_t *work = context;
-  gs_lt_t lt;
   if (work->choices[n % CHOICES].n == n) return work->choices[n % CHOICES].choice;
   gs_gemm_t g = product_at(work, n);
-  gs_lt_open(&lt, work->bench->cublas, &g, gs_gpu_pointer(work->bench->inputs));
-  uint64_t choice = gs_algos_first(&lt);
-  gs_lt_close(&lt);
+  uint64_t choice = gs_tune_library(work->bench, &g);
   work->choices[n % CHOICES].n = n, work->choices[n % CHOICES].choice = choice;
   return choice;
 }
@@ -199,11 +193,6 @@ static void tune_key(gs_work_t *work) {
   free(ns);
 }
 
-static bool same_key(const gs_gemm_t *x, const gs_gemm_t *y) {
-  gs_key_t a = gs_key_of(x), b = gs_key_of(y);
-  return !memcmp(&a, &b, sizeof a);
-}
-
 gs_tally_t gs_tune_run(const gs_run_t *run, const gs_points_t *points, gs_bench_t *bench, gs_draft_t *draft,
                        gs_journal_t *journal, cJSON *results) {
   gs_work_t work = {.run = run,
@@ -216,7 +205,8 @@ gs_tally_t gs_tune_run(const gs_run_t *run, const gs_points_t *points, gs_bench_
                     .total = points->count};
   for (int i = 0; i < points->count && !over(&work); i += work.count) {
     work.key = &points->items[i];
-    for (work.count = 1; i + work.count < points->count && same_key(work.key, &work.key[work.count]);)
+    for (work.count = 1;
+         i + work.count < points->count && gs_points_same_key(work.key, &work.key[work.count]);)
       work.count++;
     tune_key(&work);
   }

@@ -5,8 +5,10 @@
 #include "progress.h"
 
 void gs_tune_point(char *text, size_t size, const gs_gemm_t *g) {
-  snprintf(text, size, "%c%c %lldx%lldx%lld %s_%s%s%s", "NT"[g->transa != GS_OP_N],
-           "NT"[g->transb != GS_OP_N], (long long)g -> m, (long long)g -> n, (long long)g -> k,
+  char batch[16] = "";
+  if (g->batch_kind == GS_BATCH_STRIDED) snprintf(batch, sizeof batch, "*%d", g->batch);
+  snprintf(text, size, "%c%c %lldx%lldx%lld%s %s_%s%s%s", "NT"[g->transa != GS_OP_N],
+           "NT"[g->transb != GS_OP_N], (long long)g -> m, (long long)g -> n, (long long)g -> k, batch,
            gs_type_names[g->a_type], gs_type_names[g->d_type],
            g -> epilogue == GS_EPILOGUE_DEFAULT ? "" : " ",
            g->epilogue == GS_EPILOGUE_DEFAULT ? "" : gs_epilogue_names[g->epilogue]);

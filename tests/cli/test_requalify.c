@@ -13,7 +13,7 @@ SUITE(requalify);
   "\t0\t0\n"
 
 static void table(const char *path, const char *gpu, const char *arch, const char *cublas, const char *rows) {
-  char text[2048];
+  char text[4096];
   snprintf(text, sizeof text,
            "format: 1\ngpu: %s\narch: %s\nsms: 132\ncublas: %s\nmethod: fixture\ndate: 2026-11-29\n%s", gpu,
            arch, cublas, rows);
@@ -84,6 +84,91 @@ Test(requalify, rows_with_a_margin_stay_until_measured) {
   STATUS(rest, 0);
   HAS(rest.out, "2 won, 0 tied, 0 lost, 0 failed the gate, 0 not measurable, 1 measured before, 0 left");
   HAS(rest.out, ": 3 rows");
+}
+
+/* The table that it writes is the one that is taken by itself next time. */
+Test(requalify, a_run_cut_short_goes_on_with_what_is_left) {
+#define SLOW ON_SIM "SIM_L2=4096 SIM_CLOCK=set SIM_US='cublas*:4,lt_*:4,*mma_*:90' "
+  char rows[32 * sizeof ROW("16", "9.9\t10")] = "";
+  for (int m = 1; m <= 30; m++)
+    snprintf(rows + strlen(rows), sizeof rows - strlen(rows), ROW("%d", "9.9\t10"), 16 * m);
+  table("t.table", HERE, "12.1.0", rows);
+  result_t first = sh(SLOW "$G requalify --budget 1 -o new.table t.table");
+  STATUS(first, 0);
+  HAS(first.err, "are left; the same command goes on from here");
+  cr_assert(!exists("new.table"), "all lost");
+  result_t then = sh(SLOW "$G requalify -o new.table t.table");
+  LACKS(then.out, " 0 measured before");
+  HAS(then.out, " 0 left");
+  STATUS(sh("! ls new.table*"), 0);
+  STATUS(sh("mkdir -p .config/gemmshim && cp t.table " USERS), 0);
+  result_t users = sh(SLOW "$G requalify --budget 1");
+  HAS(users.err, "/" USERS ".old goes on from here");
+}
+
+/* ---- intervals of n ---- */
+
+#define INTERVAL(lo, hi, what)                                                                               \
+  "T\tN\t16\t16\tf16\tf16\t32f\tdefault\tsingle\t" lo "\t" hi "\t" what "\t1\t1\t8\t10\t0\t0\n"
+#define KERNEL "mma_f16_f16_tn_64x64x64_s4_w4"
+#define FASTER ON_SIM "SIM_CLOCK=set SIM_US='cublas*:90,lt_5:2,lt_*:90,*mma_*:4,direct_*:4' "
+
+/* Neither the ends nor their middle would show it. */
+Test(requalify, an_interval_is_split_where_the_library_changed) {
+  table("t.table", HERE, "12.1.0", INTERVAL("1", "8", KERNEL) INTERVAL("20", "24", KERNEL));
+  result_t r = sh("SIM_HEURISTIC=5@6-7 " FASTER "$G requalify -o new.table t.table");
+  STATUS(r, 0);
+  HAS(r.out, "part  TN 16x1..8x16 " KERNEL " 0.500x");
+  HAS(r.out, "; claims 1..5, 8\n");
+  HAS(r.out, "win   TN 16x20..24x16 " KERNEL " 22.500x");
+  HAS(r.out, "2 won, 0 tied, 0 lost, 0 failed the gate, 0 not measurable, 0 measured before, 0 left; 1 won "
+             "in a part");
+  STATUS(sh("$G table check new.table && test \"$(grep '^T' new.table | cut -f10,11 | tr '\\t\\n' '- ')\" = "
+            "'1-5 8-8 20-24 '"),
+         0);
+  HAS(sh("SIM_HEURISTIC=5@6-7 " FASTER "$G requalify -o new.table t.table").out, "2 measured before");
+  result_t machine = sh("SIM_HEURISTIC=5@6-7 " FASTER "$G requalify --again --json -o new.table t.table");
+  cJSON *root = json(machine.out);
+  cr_assert_eq(number_at(root, "in_part"), 1);
+  cr_assert(strstr(string_at(root, "measured.0.claims.1"), "single\t8\t8\t" KERNEL));
+  cr_assert_gt(number_at(root, "measured.0.points"), 4);
+}
+
+/* What the library calls its algorithms changes with each build, so they are looked for; what is found has the interval
+ * that it wins. */
+Test(requalify, an_algorithm_is_looked_for_over_its_whole_interval) {
+  table("t.table", HERE, "12.1.0", INTERVAL("1", "8", "lt_3_t19_s0_r0_z1_c0_i0_h0"));
+  result_t r = sh(ON_SIM "SIM_CLOCK=set SIM_US='cublas*:90,lt_5:4,lt_*:90,*mma_*:90,direct_*:90' "
+                         "$G requalify -o new.table t.table");
+  STATUS(r, 0);
+  HAS(r.out, "win   TN 16x1..8x16 lt_3_");
+  STATUS(sh("test $(grep -c '^T' new.table) = 1 && grep -q \"$(printf '\\t1\\t8\\tlt_5_')\" new.table"), 0);
+}
+
+Test(requalify, its_rows_tell_of_the_server_as_a_tuners_do) {
+  table("t.table", HERE, "12.1.0", ROW("16", "8\t10"));
+  STATUS(sh(WINNING "$G requalify -o new.table t.table"), 0);
+  STATUS(sh("test \"$(grep '^T' new.table | awk -F'\\t' '{ print NF }')\" = 20"), 0);
+}
+
+Test(requalify, a_busy_gpu_is_named_and_left_alone) {
+  table("t.table", HERE, "12.1.0", ROW("16", "8\t10"));
+  result_t r = sh("SIM_BUSY=90 " WINNING "$G requalify -o new.table t.table");
+  STATUS(r, 4);
+  HAS(r.err, "90% busy with other work");
+  HAS(r.err, "--busy-ok");
+  cr_assert(!exists("new.table"));
+  STATUS(sh("SIM_BUSY=90 " WINNING "$G requalify --busy-ok -o new.table t.table"), 0);
+  cr_assert(exists("new.table"));
+}
+
+Test(requalify, a_batch_is_measured_as_what_it_is) {
+  table("t.table", HERE, "12.1.0",
+        "T\tN\t16\t16\tf16\tf16\t32f\tdefault\tstrided:12\t4\t4\t" KERNEL "\t1\t1\t8\t10\t0\t0\n");
+  result_t r = sh(FASTER "$G requalify -o new.table t.table");
+  STATUS(r, 0);
+  HAS(r.out, "win   TN 16x4x16*12 ");
+  STATUS(sh("grep -q 'strided:12' new.table"), 0);
 }
 
 Test(requalify, wrong_kernels_are_left_out) {

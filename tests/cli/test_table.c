@@ -108,6 +108,20 @@ Test(table, merge_refuses_what_does_not_belong_together) {
   STATUS(sh("$G table merge /nonexistent/out a"), 3);
 }
 
+/* What was predicted and what was measured do not share a table, since its header says which it is. */
+Test(table, merge_keeps_predictions_among_themselves) {
+  STATUS(
+      sh("(grep -v '^[NT]' $TABLE; echo 'predicted: yes'; grep '^[NT]' $TABLE | head -3) > p; "
+         "(grep -v '^[NT]' $TABLE; echo 'predicted: yes'; grep '^[NT]' $TABLE | tail -3) > q; cp $TABLE m"),
+      0);
+  STATUS(sh("$G table merge out p"), 0);
+  STATUS(sh("$G table merge out q"), 0);
+  STATUS(sh("grep -q '^predicted: yes' out && test $(grep -c '^[NT]' out) = $(grep -c '^[NT]' m)"), 0);
+  HAS(sh("$G table merge out m").err, "out: holds rows that this run cannot keep");
+  HAS(sh("$G table merge new m p").err, "p: is of gemmshim CPU stand-in with cuBLAS 13.1.0, predicted, ");
+  cr_assert(!exists("new") && !exists("out.lock"));
+}
+
 #define TILES "m,n,k,bm,bn,accumulator,offline_lt_autotune\\n"
 
 Test(table, predict_makes_rows_that_nothing_serves_yet) {

@@ -48,7 +48,8 @@ static void find_own(const gs_table_t *table, const gs_row_t *row) {
   gs_gemm_t g = {
       .transa = key->transa, .transb = key->transb, .a_type = key->ab_type, .b_type = key->ab_type};
   g.c_type = g.d_type = key->d_type;
-  g.compute = key->compute, g.epilogue = key->epilogue, g.batch_kind = key->batch_kind, g.batch = 1;
+  g.compute = key->compute, g.epilogue = key->epilogue;
+  g.batch_kind = key->batch ? GS_BATCH_STRIDED : GS_BATCH_SINGLE, g.batch = key->batch ? key->batch : 1;
   g.m = key->m, g.k = key->k;
   g.n = row->n_lo;
   hold(gs_table_find(table, &g) == row, "a row is not found at its first n");

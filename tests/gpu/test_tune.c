@@ -63,6 +63,25 @@ Test(tune, a_kernel_that_is_wrong_gets_no_row) {
   HAS(string_at(root, "products.0.why"), "the relative error is above its bound");
 }
 
+#define BATCHES "SIM_US='cublas*:90,lt_*:90,*mma_*:4,direct_*:4' "
+
+/* Each number of products has a row of its own, which is measured again as that, and serves that. */
+Test(tune, batches_are_tuned_number_by_number) {
+  result_t r = sh(ON_SIM BATCHES FEW "--shape 'TNx16x8x16*3,5'");
+  STATUS(r, 0);
+  HAS(r.out, "2 won");
+  HAS(r.out, "TN 16x8x16*5 f16_f16");
+  STATUS(sh("$G table check t.table && test $(grep -c 'strided:[35].8.8' t.table) = 2"), 0);
+  STATUS(sh(ON_SIM "$G table show --json t.table | grep -q '\"batch\":.5'"), 0);
+  result_t rows = sh(ON_SIM BATCHES "$G bench --clocks gpu --rounds 5 --no-aa --rows t.table -o b.csv");
+  STATUS(rows, 0);
+  STATUS(sh("test $(grep -c 'strided [35] ' b.csv) = 2 && test $(grep -c ',served,1,' b.csv) = 2"), 0);
+  STATUS(sh(ON_SIM BATCHES FEW "--shape 'TNx16x8x16*4'"), 0);
+  STATUS(sh("test $(grep -c 'strided:[345].8.8' t.table) = 3"), 0);
+  HAS(sh(ON_SIM BATCHES FEW "--shape 'TNx16x8x16*3,4,5'").out, "3 kept from before");
+  STATUS(sh("$G tune --shape 'TNx16x8x16*0'"), 2);
+}
+
 Test(tune, sums_in_half_are_tuned_against_the_librarys_own) {
   STATUS(sh("printf "
             "'cublasGemmEx\\tt\\tn\\t64\\t16\\t64\\t64\\t64\\t64\\t64\\tf16\\tf16\\tf16\\tf16\\t16f\\tdefault"

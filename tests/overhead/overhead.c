@@ -178,7 +178,7 @@ static product_t served_product(const gs_table_t *table, CUdevice device) {
     const gs_row_t *row = gs_table_row(table, i);
     const gs_key_t *key = &row->key;
     if (key->ab_type != GS_TYPE_F16 || key->d_type != GS_TYPE_F16 || key->compute != GS_COMPUTE_32F ||
-        key->epilogue != GS_EPILOGUE_DEFAULT || key->batch_kind != GS_BATCH_SINGLE || row->split_k != 1)
+        key->epilogue != GS_EPILOGUE_DEFAULT || key->batch || row->split_k != 1)
       continue;
     product_t p = product(key->transa, key->transb, key->m, row->n_lo, key->k);
     if (gs_kernel_supports(&row->kernel, &p.gemm) != GS_REASON_SERVED) continue;

@@ -100,7 +100,9 @@ static void print_row(const char *layout, int type, int m, int k, const char *co
 static void print_rows_of(const char *layout, int m, int k) {
   for (int t = 0; t < LENGTH(types); t++) {
     print_row(layout, t, m, k, "32f", "default", "single");
-    print_row(layout, t, m, k, "32f", "default", "strided");
+    for (int b = 1; b <= BATCH; b++)
+      print_row(layout, t, m, k, "32f", "default",
+                (const char *[]){"strided:1", "strided:2", "strided:3"}[b - 1]);
   }
   for (int e = 1; e < LENGTH(epilogues); e++) print_row(layout, 0, m, k, "32f", epilogues[e].name, "single");
   print_row(layout, 0, m, k, "16f", "default", "single");

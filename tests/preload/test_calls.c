@@ -42,7 +42,8 @@ static char *edge_rows(void) {
                        "10\t0\t0\n",                                                                         \
                        compute, epilogue, batch)
   for (int e = 0; e < LENGTH(epilogues); e++) EDGE_ROW("32f", epilogues[e], "single");
-  EDGE_ROW("32f", "default", "strided");
+  EDGE_ROW("32f", "default", "strided:2"); /* lt.c */
+  EDGE_ROW("32f", "default", "strided:3"); /* special.c */
   EDGE_ROW("16f", "default", "single");
   cr_assert_lt(length, sizeof text);
   return text;
@@ -106,6 +107,19 @@ Test(calls, C7_C8_special_calls) {
   cr_expect_eq(RUN_SERVED(&r), 10, "%ld: 2 wide, 2 half, 6 batches", (long)RUN_SERVED(&r));
   cr_expect_eq(run_count(&r, RUN_ANY, GS_REASON_OVERLAP, RUN_ANY), 2);
   cr_expect_eq(run_count(&r, RUN_ANY, GS_REASON_ALIGNMENT, RUN_ANY), 1);
+  run_free(&r);
+}
+
+/* special.c calls batches of 3: rows that were measured at other numbers leave them to cuBLAS. */
+Test(calls, batches_of_another_number_are_forwarded) {
+  char text[4 << 10], other[256];
+  strcpy(text, edge_rows());
+  memcpy(strstr(text, "strided:3"), "strided:4", 9);
+  file_write(folder, "other.table", text, other);
+  run_t r = RUN(WITH(.table = other), "special");
+  cr_expect_eq(r.status, 0, "%s", r.err);
+  cr_expect_eq(RUN_SERVED(&r), 3, "%ld: 1 wide, 2 half", (long)RUN_SERVED(&r));
+  cr_expect_eq(run_count(&r, RUN_ANY, GS_REASON_NO_ROW, RUN_ANY), 6, "6 batches");
   run_free(&r);
 }
 

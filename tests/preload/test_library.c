@@ -26,7 +26,7 @@ static const char *table_of(const char *algo, int splits, const char *cublas) {
            "T\tN\t128\t128\tf16\tf16\t32f\tdefault\tsingle\t40\t40\tmma_f16_f16_tn_64x64x64_s4_"
            "w4\t9\t1\t5\t10\t0\t0\n"
            "T\tN\t64\t64\tf16\tf16\t32f\tbias\tsingle\t1\t64\t%s\t%d\t1\t5\t10\t0\t0\n"
-           "T\tN\t64\t64\tf16\tf16\t32f\tdefault\tstrided\t1\t64\t%s\t%d\t1\t5\t10\t0\t0\n",
+           "T\tN\t64\t64\tf16\tf16\t32f\tdefault\tstrided:2\t1\t64\t%s\t%d\t1\t5\t10\t0\t0\n",
            cublas, algo, splits, algo, splits, algo, splits);
   file_write(folder, "algo.table", text, path);
   return path;

@@ -10,7 +10,7 @@
 #define ROWS                                                                                                 \
   "T\tN\t128\t128\tf16\tf16\t32f\tdefault\tsingle\t8\t8\t" KERNEL "\t1\t1\t5\t10\t0\t0\n"                    \
   "T\tN\t128\t128\tf16\tf16\t32f\tdefault\tsingle\t40\t40\t" KERNEL "\t9\t1\t5\t10\t0\t0\n"                  \
-  "T\tN\t128\t128\tf16\tf16\t32f\tdefault\tstrided\t8\t8\t" KERNEL "\t1\t1\t5\t10\t0\t0\n"                   \
+  "T\tN\t128\t128\tf16\tf16\t32f\tdefault\tstrided:2\t8\t8\t" KERNEL "\t1\t1\t5\t10\t0\t0\n"                 \
   "T\tN\t128\t128\tf16\tf16\t32f\tdefault\tsingle\t16\t16\tlt_3_t19_s0_r2_z0_c0_i0_h0\t4\t1\t5\t10\t0\t0\n"
 
 static char folder[128], proven[256], unproven[256];

@@ -8,6 +8,7 @@
  *   SIM_NOCOMPUTE=times    nothing is computed, but the times of SIM_US pass
  *   SIM_US=cublasGemmEx:40,lt_3:5,mma_*:9   cublasGemmEx, cublasLt's algorithm 3 and kernels whose ids match
  *                          take so many us at least; cublasGemmEx_16f, lt_3_16f: where sums are kept in half
+ *   SIM_HEURISTIC=5@6-7    at n from 6 to 7 cublasLt's heuristic offers algorithm 5 first
  *   SIM_CLOCK=set          events tell the times of SIM_US, exactly, and nothing waits for them
  *   SIM_HOST_US=cublasGemmEx:40   the calls of cuBLAS take so long, whenever the GPU computes them
  *   SIM_L2=4096            bytes of the second-level cache

@@ -335,8 +335,9 @@ Test(bench, models_are_weighted_by_time) {
                            timed(512, 64, 64, 20, 20, 20, 1)};
   gs_bench_set_t set = {.rows = rows, .count = 3};
   gs_model_t models[8], *end = models;
-  write_file("name\ttransa\ttransb\tm\tk\tnote\nbig_1b_qkv\tT\tN\t512\t64\tx4\nother_x\tT\tN\t1\t1\n"
-             "big_1b_head\tT\tN\t2048\t64\n");
+  write_file(
+      "name\ttransa\ttransb\tm\tk\tnote\nbig_1b_qkv\tT\tN\t512\t64\tx4\nother_x\tT\tN\t1\t1\n"
+      "big_1b_head\tT\tN\t2048\t64\nbig_1b_k\tT\tN\t512\t64\taside\nbig_1b_v\tN\tN\t512\t64\tbatch=2\n");
   cr_assert(gs_bench_models(&set, file, note_model, &end));
   cr_assert_eq(end - models, 2);
   cr_assert_str_eq(models[0].name, "big_1b");

@@ -75,6 +75,25 @@ static void proven(const gpu_t *gpu, int count) {
   }
 }
 
+/* What a row of a table claims is measured anew from its ends, in more steps where the library changes often. */
+Test(claims, an_interval_is_measured_anew_in_steps_that_can_be_proven) {
+  int often[100], stops[GS_CLAIM_STOPS_MAX];
+  for (int i = 0; i < 40; i++) often[i] = 4 + 3 * i, often[i + 1] = 0;
+  gpu_t gpu = {.changes = NULL};
+  const gs_oracle_t oracle = {&gpu, best, holds, library};
+  cr_assert_eq(gs_claim_stops(&oracle, 7, 7, stops), 1);
+  cr_assert(gs_claim_stops(&oracle, 1, 128, stops) == 2 && stops[0] == 1 && stops[1] == 128);
+  gpu.changes = often;
+  int count = gs_claim_stops(&oracle, 1, 128, stops);
+  cr_assert(count > 4 && count <= GS_CLAIM_STOPS_MAX && stops[0] == 1 && stops[count - 1] == 128);
+  for (int i = 1; i < count; i++) cr_assert_gt(stops[i], stops[i - 1]);
+  const range_t ranges[] = {{1, 1, 128, 5}};
+  cr_assert_eq(claim(&gpu, ranges, 1, often, stops, count), 1);
+  IS(0, 1, 1, 128);
+  const int ends[] = {1, 128};
+  cr_assert_eq(claim(&gpu, ranges, 1, often, ends, 2), 2, "in one step it could not be");
+}
+
 Test(claims, one_that_wins_everywhere_claims_it_all) {
   const range_t ranges[] = {{1, 1, 100, 5}};
   gpu_t gpu;

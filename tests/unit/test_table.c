@@ -77,10 +77,49 @@ Test(table, every_part_of_the_key_counts) {
   gs_table_free(table);
 }
 
+#define BATCH_ROW(batch)                                                                                     \
+  "T\tN\t4096\t4096\tf16\tf16\t32f\tdefault\t" batch "\t1\t8\t" ID "\t1\t1\t5\t6\t0\t0\n"
+
+/* What was measured at 12 products says nothing of 13, nor of one. */
+Test(table, a_row_of_a_batch_serves_its_number_of_products_alone) {
+  gs_table_t *table =
+      parse(HEADER BATCH_ROW("strided:12") BATCH_ROW("strided:512") BATCH_ROW("strided:65535"), GS_OK);
+  cr_assert_eq(gs_table_rows(table), 3, "%s", said);
+  static const int batches[] = {0, 1, 11, 12, 13, 512, 65535, 65536 + 12, -1};
+  for (size_t i = 0; i < sizeof batches / sizeof *batches; i++) {
+    char text[16], wanted[16];
+    gs_gemm_t g = gemm(8);
+    g.batch_kind = GS_BATCH_STRIDED, g.batch = batches[i];
+    const gs_row_t *row = gs_table_find(table, &g);
+    bool measured = batches[i] == 12 || batches[i] == 512 || batches[i] == 65535;
+    cr_assert_eq(row != NULL, measured, "%d products", batches[i]);
+    if (!row) continue;
+    gs_row_batch(text, sizeof text, row);
+    snprintf(wanted, sizeof wanted, "strided:%d", batches[i]);
+    cr_assert_str_eq(text, wanted);
+    g.batch_kind = GS_BATCH_ARRAY;
+    cr_assert_null(gs_table_find(table, &g), "a row is for strided batches");
+  }
+  gs_gemm_t single = gemm(8);
+  cr_assert_null(gs_table_find(table, &single));
+  gs_table_free(table);
+}
+
+/* As tables said it before rows were for one number: nobody knows for which. */
+Test(table, a_table_of_before_keeps_its_rows_but_those_of_batches) {
+  gs_table_t *table = parse(HEADER ROW("2\t8") BATCH_ROW("strided") ROW("16\t16"), GS_OK);
+  cr_assert(gs_table_rows(table) == 2 && gs_table_refused(table) == 1);
+  cr_assert(strstr(said, "t.table:9: batch 'strided' does not say how many products, as in strided:12") &&
+                strstr(said, "run gemmshim tune again"),
+            "%s", said);
+  gs_table_free(table);
+}
+
 Test(table, a_row_prints_as_it_was_read) {
   char row[512], again[1024];
-  gs_table_t *table = parse(HEADER ROW("2\t8"), GS_OK);
+  gs_table_t *table = parse(HEADER BATCH_ROW("strided:300"), GS_OK);
   gs_row_format(row, sizeof row, gs_table_row(table, 0));
+  cr_assert(strstr(row, "\tstrided:300\t1\t8\t"), "%s", row);
   snprintf(again, sizeof again, HEADER "%s\n", row);
   gs_table_t *second = parse(again, GS_OK);
   cr_assert_eq(gs_table_rows(second), 1, "%s", said);
@@ -157,7 +196,12 @@ Test(table, T2_faulty_rows_are_refused_by_line_and_others_stay) {
       {"T\tN\t4096\t4096\tf17\tf16\t32f\tdefault\tsingle\t1\t2\t" ID "\t1\t1\t5\t6\t0\t0\n", "type 'f17'"},
       {"T\tN\t4096\t4096\tf16\tf16\t31f\tdefault\tsingle\t1\t2\t" ID "\t1\t1\t5\t6\t0\t0\n", "compute type"},
       {"T\tN\t4096\t4096\tf16\tf16\t32f\tsoftmax\tsingle\t1\t2\t" ID "\t1\t1\t5\t6\t0\t0\n", "epilogue"},
-      {"T\tN\t4096\t4096\tf16\tf16\t32f\tdefault\tarray\t1\t2\t" ID "\t1\t1\t5\t6\t0\t0\n", "batch class"},
+      {"T\tN\t4096\t4096\tf16\tf16\t32f\tdefault\tarray\t1\t2\t" ID "\t1\t1\t5\t6\t0\t0\n", "batch 'array'"},
+      {BATCH_ROW("strided:0"), "batch 'strided:0' is neither"},
+      {BATCH_ROW("strided:65536"), "batch 'strided:65536' is neither"},
+      {BATCH_ROW("strided:8-64"), "batch 'strided:8-64' is neither"},
+      {BATCH_ROW("strided:"), "batch 'strided:' is neither"},
+      {BATCH_ROW("strided:7") BATCH_ROW("strided:7"), "overlaps that of line 9"},
       {ROW("9\t8"), "is empty"},
       {ROW("1\tmany"), "n_hi"},
       {ROW("1\t99999999999"), "n_hi"},
