@@ -168,13 +168,18 @@ def shim_environment(arguments, folder, **options):
     return environment
 
 
+def batch_of(shape):
+    """As a row says it: single, or strided:12."""
+    return shape["batch_kind"] + (f":{shape['batch']}" if shape["batch_kind"] == "strided" else "")
+
+
 def forced_table(arguments, histogram, about, path):
     """One row for each shape and n that some kernel can serve, kernels taken in turn."""
     kernels = [kernel["kernel"] for kernel in json.loads(gemmshim(arguments, "kernels", "--json"))["kernels"]]
     odd = {}  # by row: whether a call of it is less aligned than most kernels need
     for shape in filter(lambda shape: shape["servable"], histogram["shapes"]):
         row = [shape["transa"].upper(), shape["transb"].upper(), shape["m"], shape["k"], shape["a_type"]]
-        row += [shape["d_type"], shape["compute"], shape["epilogue"], shape["batch_kind"], shape["n"], shape["n"]]
+        row += [shape["d_type"], shape["compute"], shape["epilogue"], batch_of(shape), shape["n"], shape["n"]]
         unaligned = any(2 * shape[name] % 16 for name in ("lda", "ldb", "stride_a", "stride_b")) or shape["align"] < 16
         odd[tuple(row)] = odd.get(tuple(row), False) or unaligned
     header = {"format": 1, "gpu": about["gpu"], "arch": about["arch"], "sms": about["sms"], "cublas": about["cublas"]}
