@@ -6,25 +6,26 @@ SUITE(tune);
 #define ON_SIM "LD_LIBRARY_PATH=$SIM SIM_L2=4096 SIM_CLOCK=set "
 #define FEW    "$G tune --candidates 2 -o t.table "
 #define SHAPE  "--shape TNx16x8x16"
-#define WIN    "SIM_US='cublasGemmEx:90,lt_*:90,*mma_*:4,direct_*:4' "
-#define LOSE   "SIM_US='cublasGemmEx:4,lt_*:4,*mma_*:90,direct_*:90' "
+#define WIN    "SIM_US='cublasGemmEx:90,lt_*:90,*mma_*:4,direct_*:4,rows_*:4' "
+#define LOSE   "SIM_US='cublasGemmEx:4,lt_*:4,*mma_*:90,direct_*:90,rows_*:90' "
 
 /* Algorithm 5 is not among those that the stand-in's heuristic offers. */
 Test(tune, the_librarys_own_algorithm_wins_a_row) {
-  result_t r = sh(ON_SIM "SIM_US='cublasGemmEx:90,lt_5:4,lt_*:90,*mma_*:90,direct_*:90' " FEW SHAPE);
+  result_t r =
+      sh(ON_SIM "SIM_US='cublasGemmEx:90,lt_5:4,lt_*:90,*mma_*:90,direct_*:90,rows_*:90' " FEW SHAPE);
   STATUS(r, 0);
   HAS(r.out, "1 won");
   STATUS(sh("$G table check t.table && grep -q 'lt_5_t[0-9]*_s.*_r[02]_' t.table"), 0);
 }
 
 Test(tune, a_kernel_that_beats_them_all_wins_instead) {
-  result_t r = sh(ON_SIM "SIM_US='cublasGemmEx:90,lt_5:60,lt_*:90,*mma_*:4,direct_*:4' " FEW SHAPE);
+  result_t r = sh(ON_SIM "SIM_US='cublasGemmEx:90,lt_5:60,lt_*:90,*mma_*:4,direct_*:4,rows_*:4' " FEW SHAPE);
   STATUS(r, 0);
-  STATUS(sh("grep -q 'direct_\\|mma_' t.table"), 0);
+  STATUS(sh("grep -q 'direct_\\|mma_\\|rows_' t.table"), 0);
 }
 
 Test(tune, a_tie_on_the_gpu_clock_is_a_row_where_the_host_gains) {
-#define TIE "SIM_US='cublasGemmEx:60,lt_*:60,*mma_*:200,direct_*:200' "
+#define TIE "SIM_US='cublasGemmEx:60,lt_*:60,*mma_*:200,direct_*:200,rows_*:200' "
   result_t r = sh(ON_SIM TIE "SIM_HOST_US=cublasGemmEx:200 " FEW SHAPE);
   STATUS(r, 0);
   HAS(r.out, "on the wall clock");
@@ -36,8 +37,9 @@ Test(tune, a_tie_on_the_gpu_clock_is_a_row_where_the_host_gains) {
 }
 
 Test(tune, an_algorithm_that_is_wrong_gets_no_row) {
-  result_t r = sh(ON_SIM "SIM_WRONG='lt_5:all:0.05' "
-                         "SIM_US='cublasGemmEx:90,lt_5:4,lt_*:90,*mma_*:150,direct_*:150' " FEW SHAPE);
+  result_t r =
+      sh(ON_SIM "SIM_WRONG='lt_5:all:0.05' "
+                "SIM_US='cublasGemmEx:90,lt_5:4,lt_*:90,*mma_*:150,direct_*:150,rows_*:150' " FEW SHAPE);
   STATUS(r, 0);
   HAS(r.out, "0 won");
   cr_assert(!exists("t.table"));
@@ -49,10 +51,10 @@ Test(tune, sums_in_half_are_tuned_against_the_librarys_own) {
             "\\tsingle\\t1"
             "\\t0\\t0\\t0\\t0\\t16\\t9\\t0\\t5\\t0\\n' > half.calls"),
          0);
-  result_t r = sh(ON_SIM "SIM_US='cublasGemmEx:90,lt_*:90,*mma_*:4,direct_*:4' " FEW "half.calls");
+  result_t r = sh(ON_SIM "SIM_US='cublasGemmEx:90,lt_*:90,*mma_*:4,direct_*:4,rows_*:4' " FEW "half.calls");
   STATUS(r, 0);
   HAS(r.out, "1 won");
-  STATUS(sh("grep -q '16f.*\\(direct\\|mma\\)_' t.table"), 0);
+  STATUS(sh("grep -q '16f.*\\(direct\\|mma\\|rows\\)_' t.table"), 0);
 }
 
 /* ---- what a tuner spends ---- */
@@ -68,8 +70,9 @@ static double samples_of(const cJSON *root, const char *contender) {
 }
 
 Test(tune, who_is_twice_as_slow_leaves_after_one_round) {
-  result_t r = sh(CLOCKED("cublasGemmEx:20,lt_*:21,*mma_*:45,direct_*:15") "$G tune --candidates 16 --all "
-                                                                           "--json -o t.table " SHAPE);
+  result_t r =
+      sh(CLOCKED("cublasGemmEx:20,lt_*:21,*mma_*:45,direct_*:15,rows_*:15") "$G tune --candidates 16 --all "
+                                                                            "--json -o t.table " SHAPE);
   cJSON *root = json(r.out);
   cr_assert_eq(samples_of(root, "mma_"), 1);
   cr_assert_eq(samples_of(root, "direct_"), 11);
@@ -81,9 +84,9 @@ Test(tune, rounds_go_to_what_is_in_doubt) {
     const char *us;
     int rounds;
     const char *verdict;
-  } cases[] = {{"cublasGemmEx:8,lt_*:8,*mma_*:6,direct_*:6", 11, "win"},
-               {"cublasGemmEx:8,lt_*:12,*mma_*:9,direct_*:9", 5, "loss"},
-               {"cublasGemmEx:8,lt_*:12,*mma_*:7.99,direct_*:7.99", 31, "win"}};
+  } cases[] = {{"cublasGemmEx:8,lt_*:8,*mma_*:6,direct_*:6,rows_*:6", 11, "win"},
+               {"cublasGemmEx:8,lt_*:12,*mma_*:9,direct_*:9,rows_*:9", 5, "loss"},
+               {"cublasGemmEx:8,lt_*:12,*mma_*:7.99,direct_*:7.99,rows_*:7.99", 31, "win"}};
   for (int i = 0; i < 3; i++) {
     result_t r = sh(ON_SIM "SIM_US='%s' " FEW "--json --again " SHAPE, cases[i].us);
     cJSON *root = json(r.out);
@@ -96,8 +99,8 @@ Test(tune, rounds_go_to_what_is_in_doubt) {
 /* The stand-in says that it has an H200's multiprocessors. */
 Test(tune, kernels_out_of_reach_are_left_alone) {
 #define LARGE "SIM_NOCOMPUTE=times $G tune --candidates 6 --json -o t.table --shape TNx4096x4096x4096"
-  result_t near = sh(CLOCKED("cublasGemmEx:300,lt_*:300,*mma_*:330,direct_*:330") LARGE),
-           far = sh(CLOCKED("cublasGemmEx:60,lt_*:60,*mma_*:330,direct_*:330") LARGE);
+  result_t near = sh(CLOCKED("cublasGemmEx:300,lt_*:300,*mma_*:330,direct_*:330,rows_*:330") LARGE),
+           far = sh(CLOCKED("cublasGemmEx:60,lt_*:60,*mma_*:330,direct_*:330,rows_*:330") LARGE);
   cr_assert_geq(number_at(json(near.out), "products.0.candidates"), 6);
   cr_assert_eq(number_at(json(far.out), "products.0.candidates"), 1);
 }
@@ -105,14 +108,18 @@ Test(tune, kernels_out_of_reach_are_left_alone) {
 /* Whatever the model says: some of every family, and of the kernel that leads the splits next to its own. */
 Test(tune, every_family_and_the_splits_beside_the_best_are_measured) {
   result_t r = sh("SIM_NOCOMPUTE=times " CLOCKED(
-      "cublasGemmEx:20,lt_*:20,direct_*:8,*mma_*:12") "$G tune --candidates 1 --all --json -o t.table "
-                                                      "--shape TNx256x128x4096 > t.json; "
-                                                      "grep -c '\"contender\":.*direct_' t.json; grep -c "
-                                                      "'\"contender\":.*mma_' t.json; "
-                                                      "grep -o '\"contender\":.*direct_[^ ]* split_k [0-9]*' "
-                                                      "t.json | sort -u | "
-                                                      "sed 's/ split_k.*//' | sort | uniq -c | sort -n | "
-                                                      "tail -1");
+      "cublasGemmEx:20,lt_*:20,direct_*:8,rows_*:8,*mma_*:12") "$G tune --candidates 1 --all --json -o "
+                                                               "t.table "
+                                                               "--shape TNx256x128x4096 > t.json; "
+                                                               "grep -c '\"contender\":.*direct_' t.json; "
+                                                               "grep -c "
+                                                               "'\"contender\":.*mma_' t.json; "
+                                                               "grep -o '\"contender\":.*direct_[^ ]* "
+                                                               "split_k [0-9]*' "
+                                                               "t.json | sort -u | "
+                                                               "sed 's/ split_k.*//' | sort | uniq -c | sort "
+                                                               "-n | "
+                                                               "tail -1");
   int direct = 0, mma = 0, splits = 0;
   STATUS(r, 0);
   cr_assert_eq(sscanf(r.out, "%d %d %d", &direct, &mma, &splits), 3, "%s", r.out);
@@ -148,7 +155,8 @@ Test(tune, a_winner_is_asked_how_it_does_at_a_quiet_server) {
 
 Test(tune, the_choice_is_held_against_the_whole_space) {
 #define SPACE                                                                                                \
-  ON_SIM "SIM_NOCOMPUTE=times SIM_US='cublasGemmEx:20,lt_*:20,mma_*_64x64x64_s4*:8,*mma_*:10,direct_*:12' "  \
+  ON_SIM "SIM_NOCOMPUTE=times "                                                                              \
+         "SIM_US='cublasGemmEx:20,lt_*:20,mma_*_64x64x64_s4*:8,*mma_*:10,direct_*:12,rows_*:12' "            \
          "$G tune --exhaustive 2 --split-k 6 --shape TNx256x128x512 "
   result_t poor = sh(SPACE "--candidates 1"), fine = sh(SPACE "--candidates 128"),
            machine = sh(SPACE "--candidates 1 --json");
