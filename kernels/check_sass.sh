@@ -23,7 +23,7 @@ for fatbin; do
     wrong=$("$objdump" --dump-sass "$fatbin" | awk -v rows="$rows" '
       /Function : / { if (seen && !mma) wrong++; seen = 1; mma = 0 }
       rows && / FFMA / { mma++ }
-      rows && / HF?MUL2|H(G)?MMA\./ { wrong++ }
+      rows && / H(G?MMA|MUL2|ADD2)[ .]/ && !/ HADD2\.F32 / { wrong++ }
       / H(G)?MMA\./ { mma++; for (i = 1; i <= NF; i++) if ($i ~ /^H(G)?MMA\./ && $i !~ /\.F32(\.BF16)?$/) wrong++ }
       END { if (!seen || !mma) wrong++; print wrong + 0 }')
   else

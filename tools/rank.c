@@ -12,14 +12,14 @@
  * for the first of them, then its share of it for every further one, or what multiplying takes where that is
  * more; the sums of all warps go through shared memory once, those of all blocks of a cluster once more. A
  * multiprocessor takes in no more than its share of what the second-level cache gives.
- * Family rows. A block's lanes share its loads of A, a latency for each round of those in flight; together with those of B
- * they take their turns. A multiprocessor takes in what the caches give, B once for every row, and issues so many
- * instructions.
+ * Family rows. A block's lanes share its loads of A: a latency for each round of those in flight, and a turn for each of
+ * them and of B's. A multiprocessor takes in no more than the caches give, B once a row. What it computes is hidden
+ * for the first column, and comes on top for every further one.
  * The constants were fitted to 14,120 times of 134 products (small ones of the grid, layers with n of 1 to 64), measured on
  * an H200 in 2026-11, so that the best is among the dozen that the models name: what it names costs 0.2% on average, 11% at
  * most; the first name alone 12%. Those of wgmma to 888 times of 21 products with n of 16 and more: of the first 4 it names
- * the best costs 0.3% on average, 4% at most. Those of rows to 1,350 times of
- * 13 products with n of 1 and 2: of the first 3 shipped kernels it names the best costs 0.2% on average, 1.8% at most. */
+ * the best costs 0.3% on average, 4% at most. Those of rows to 1,458 times of
+ * 18 products with n of 1, 2 and 4: of the first 3 shipped kernels it names the best costs 0.2% on average, 1.4% at most. */
 #include "rank.h"
 
 #include <math.h>
@@ -47,13 +47,12 @@
 #define DIRECT_LAUNCH_US  1.63
 #define DIRECT_MMA_CLOCKS 36.0 /* of one instruction of a warp, with what it needs around it */
 
-#define ROWS_CLOCKS            816.0 /* of a block: to start, reduce, store */
-#define ROWS_ROUND_CLOCKS      516.0
-#define ROWS_LOAD_CLOCKS       1.67 /* of a warp's load, of all that are in flight */
-#define ROWS_BYTES_PER_CLOCK   108.0
-#define ROWS_INSTRUCTIONS      10.0 /* of a load of A */
-#define ROWS_INSTRUCTIONS_OF_B 20.0 /* for each column */
-#define ROWS_LAUNCH_US         1.51
+#define ROWS_CLOCKS          600.0 /* of a block: to start, reduce, store */
+#define ROWS_ROUND_CLOCKS    500.0
+#define ROWS_LOAD_CLOCKS     0.5  /* of a warp's load, of all that are in flight */
+#define ROWS_COLUMN_CLOCKS   16.0 /* of what a warp loaded of A, by a column beyond the product's first */
+#define ROWS_BYTES_PER_CLOCK 200.0
+#define ROWS_LAUNCH_US       1.46
 
 static const int splits[] = {1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 24, 32, 48, 64};
 #define SPLITS (int)(sizeof splits / sizeof *splits)
@@ -137,13 +136,15 @@ static double rows_us(const gs_gpu_t *gpu, const gs_kernel_t *k, const gs_gemm_t
       ceil_div((double)g->m, GS_ROWS_OF(k->bm, along_k)) * ceil_div((double)g->n, k->bn) * g->batch;
   double blocks = ceil_div(tiles * split_k, gpu->device.sms), waves = ceil_div(tiles * split_k, at_once.room);
   double loads = k->bm * ceil_div((double)g->k, along_k ? 8 : 1); /* of A, by lanes of a block */
-  double of_warps = ceil_div(loads, 32), rounds = ceil_div(loads, k->warps * 32.0 * k->stages);
+  double rounds = ceil_div(loads, k->warps * 32.0 * k->stages);
   double in_flight = fmin(blocks, at_once.fitting) * k->warps * k->stages * (1 + k->bn);
   double alone = ROWS_CLOCKS + rounds * (ROWS_ROUND_CLOCKS + ROWS_LOAD_CLOCKS * in_flight);
   double bytes = blocks * loads * 16 * (along_k ? 1 + k->bn : 1 + k->bn / 8.0);
-  double issued = blocks * of_warps * (ROWS_INSTRUCTIONS + ROWS_INSTRUCTIONS_OF_B * k->bn) / 4;
-  double together = ROWS_CLOCKS + ROWS_ROUND_CLOCKS + fmax(bytes / ROWS_BYTES_PER_CLOCK, issued);
-  return ROWS_LAUNCH_US + fmax(waves * alone, together) / (gpu->clock_khz * 1e-3);
+  double columns = ceil_div((double)g->n, k->bn) * k->bn - 1;
+  double multiplying =
+      columns * (double)g->m * (double)g->k * g->batch / 8 / 32 / gpu->device.sms * ROWS_COLUMN_CLOCKS;
+  double together = ROWS_CLOCKS + ROWS_ROUND_CLOCKS + bytes / ROWS_BYTES_PER_CLOCK;
+  return ROWS_LAUNCH_US + (fmax(waves * alone, together) + multiplying) / (gpu->clock_khz * 1e-3);
 }
 
 /* Operands and result pass the memory once, whoever computes. */

@@ -104,9 +104,9 @@ static int wgmma_registers(const gs_kernel_t *k) {
   return 40 + 3 * k->bm * k->bn / (64 * k->warps) + (k->bm + k->bn) * k->bk / 8 / (32 * k->warps);
 }
 
-/* What is under way of both operands, and the sums. */
+/* What is under way of both operands; 8 sums a column where memory of A runs along m. */
 static int rows_registers(const gs_kernel_t *k) {
-  return 28 + 4 * k->stages * (1 + k->bn);
+  return k->transa == GS_OP_T ? 16 + 4 * k->stages * (1 + k->bn) : 40 + 4 * k->stages + 8 * k->bn;
 }
 
 int gs_space_registers(const gs_kernel_t *k) {

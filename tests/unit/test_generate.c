@@ -349,7 +349,6 @@ GENERATE_TEST(machine_code_is_read_where_there_is_a_disassembler) {
   static const struct {
     const char *listing, *why; /* NULL: right */
     int status;
-    bool by_fma;
   } cases[] = {
       {"/*0100*/ HMMA.16816.F32 R4, R8, R2, R4 ;", NULL, 0},
       {"/*0100*/ HMMA.16816.F32.BF16 R4, R8, R2, R4 ;\n HGMMA.64x64x16.F32 R4, gdesc[UR4], R4 ;", NULL, 0},
@@ -358,15 +357,12 @@ GENERATE_TEST(machine_code_is_read_where_there_is_a_disassembler) {
       {"/*0100*/ HGMMA.64x64x16.F16 R4, gdesc[UR4], R4 ;", "HGMMA.64x64x16.F16: its sums", 0},
       {"/*0100*/ FFMA R4, R8, R2, R4 ;", "no instruction of the tensor cores", 0},
       {"nvdisasm fatal: it is older than the cubin", NULL, 1},
-      {"/*0100*/ FFMA R4, R8, R2, R4 ;", NULL, 0, true},
-      {"/*0100*/ HFMA2 R4, R8, R2, R4 ;", "no FMA in F32", 0, true},
-      {"/*0100*/ HMMA.16816.F32 R4, R8, R2, R4 ;", "no FMA in F32", 0, true},
   };
   cr_assert_eq(compile_text(in_f32), GS_OK, "%s", cubin.why);
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     char why[256] = "";
     disassembler_says(cases[i].listing, cases[i].status);
-    bool right = gs_sass_check(cubin.image, cubin.size, cases[i].by_fma, why, sizeof why);
+    bool right = gs_sass_check(cubin.image, cubin.size, false, why, sizeof why);
     cr_expect_eq(right, !cases[i].why, "case %zu: %s", i, why);
     if (cases[i].why) cr_expect(strstr(why, cases[i].why), "case %zu: %s", i, why);
   }
@@ -377,7 +373,6 @@ GENERATE_TEST(machine_code_is_read_where_there_is_a_disassembler) {
 GENERATE_TEST(instructions_are_judged_by_what_they_compute) {
   static const struct {
     const char *ptx, *why; /* NULL: right */
-    bool by_fma;
   } cases[] = {
 #define F32 "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f1,%f2}, {%r1}, {%r2}, {%f1,%f2};\n"
       {F32, NULL},
@@ -388,11 +383,6 @@ GENERATE_TEST(instructions_are_judged_by_what_they_compute) {
        "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%rd1], [%r2];",
        NULL},
       {"", "no instruction of the tensor cores"},
-      {"cvt.f32.f16 %f1, %rs1; fma.rn.f32 %f1, %f2, %f3, %f1;", NULL, true},
-      {"mul.f32 %f1, %f2, %f3;", "no FMA in F32", true},
-      {F32, "no FMA in F32", true},
-      {"fma.rn.f32 %f1, %f2, %f3, %f1; fma.rn.f16x2 %r1, %r2, %r3, %r1;", "it computes in 16 bits or fewer",
-       true},
       {"fma.rn.f32 %f1, %f2, %f3, %f1;", "no instruction of the tensor cores"},
       {F32 "@%p1 mma.sync.aligned.m16n8k8.row.col.f16.f16.f16.f16 {%r1};", "its sums are not kept in F32"},
       {"wgmma.mma_async.sync.aligned.m64n64k16.f16.f16.f16 {%r1}, %rd1, %rd2;",
@@ -406,8 +396,34 @@ GENERATE_TEST(instructions_are_judged_by_what_they_compute) {
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     char why[256] = "";
-    cr_expect_eq(gs_ptx_check(cases[i].ptx, cases[i].by_fma, why, sizeof why), !cases[i].why, "case %zu: %s",
-                 i, why);
+    cr_expect_eq(gs_ptx_check(cases[i].ptx, false, why, sizeof why), !cases[i].why, "case %zu: %s", i, why);
     if (cases[i].why) cr_expect(strstr(why, cases[i].why), "case %zu: %s", i, why);
+  }
+}
+
+/* Family rows has no use for tensor cores. */
+GENERATE_TEST(kernels_by_fma_are_judged_by_their_fma) {
+  static const struct {
+    const char *code, *why; /* NULL: right */
+  } ptx[] = {{"cvt.f32.f16 %f1, %rs1; fma.rn.f32 %f1, %f2, %f3, %f1;", NULL},
+             {"mul.f32 %f1, %f2, %f3;", "no FMA in F32"},
+             {F32, "no FMA in F32"},
+             {"fma.rn.f32 %f1, %f2, %f3, %f1; fma.rn.f16x2 %r1, %r2, %r3, %r1;",
+              "it computes in 16 bits or fewer"}},
+    sass[] = {{"/*0100*/ FFMA R4, R8, R2, R4 ;", NULL},
+              {"/*0100*/ HFMA2 R4, R8, R2, R4 ;", "no FMA in F32"},
+              {"/*0100*/ HMMA.16816.F32 R4, R8, R2, R4 ;", "no FMA in F32"}};
+  cr_assert_eq(compile_text(in_f32), GS_OK, "%s", cubin.why);
+  for (size_t i = 0; i < sizeof ptx / sizeof *ptx; i++) {
+    char why[256] = "";
+    cr_expect_eq(gs_ptx_check(ptx[i].code, true, why, sizeof why), !ptx[i].why, "case %zu: %s", i, why);
+    if (ptx[i].why) cr_expect(strstr(why, ptx[i].why), "case %zu: %s", i, why);
+  }
+  for (size_t i = 0; i < sizeof sass / sizeof *sass; i++) {
+    char why[256] = "";
+    disassembler_says(sass[i].code, 0);
+    cr_expect_eq(gs_sass_check(cubin.image, cubin.size, true, why, sizeof why), !sass[i].why, "case %zu: %s",
+                 i, why);
+    if (sass[i].why) cr_expect(strstr(why, sass[i].why), "case %zu: %s", i, why);
   }
 }

@@ -336,7 +336,7 @@ Test(kernel_run, S7_C5_sixteen_parts_add_up, .timeout = 600) {
 }
 
 /* What the columns of a block of rows, and chunks of k, end in. */
-static const case_t narrow[] = {
+static const case_t few_columns[] = {
     {"one column, less than a chunk", 3, 1, 5, 0, 0, 1, 1, 1, E(DEFAULT), 1, 0, false, 0},
     {"one column, chunks and an element", 19, 1, 521, 8, 0, 2, 1, 1, E(BIAS), 1, 0.5f, true, 1},
     {"two columns, a round of all loads and more", 17, 2, 1103, 16, 0, 1, 1, 1, E(GELU), 0.0625f, 0, false,
@@ -350,7 +350,7 @@ Test(kernel_run, S7_C5_C6_rows_compute_every_type_and_layout, .timeout = 600) {
   for (int i = 0; i < gs_shipped_count(); ++i) {
     gs_kernel_t k = gs_shipped_at(i);
     if (k.family != GS_FAMILY_ROWS) continue;
-    for (size_t n = 0; n < sizeof narrow / sizeof *narrow; ++n, ++tried) check(&k, &narrow[n]);
+    for (size_t n = 0; n < sizeof few_columns / sizeof *few_columns; ++n, ++tried) check(&k, &few_columns[n]);
   }
   cr_assert_gt(tried, 16 * 5);
 }
