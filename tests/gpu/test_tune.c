@@ -71,7 +71,7 @@ static double samples_of(const cJSON *root, const char *contender) {
 
 Test(tune, who_is_twice_as_slow_leaves_after_one_round) {
   result_t r =
-      sh(CLOCKED("cublasGemmEx:20,lt_*:21,*mma_*:45,direct_*:15,rows_*:15") "$G tune --candidates 16 --all "
+      sh(CLOCKED("cublasGemmEx:20,lt_*:21,*mma_*:45,direct_*:15,rows_*:45") "$G tune --candidates 16 --all "
                                                                             "--json -o t.table " SHAPE);
   cJSON *root = json(r.out);
   cr_assert_eq(samples_of(root, "mma_"), 1);
