@@ -12,8 +12,8 @@
  * share k.
  *
  * Sums are added in a fixed order: each lane its own, those of a warp by a butterfly, then the warps' through
- * shared memory. Rows beyond m and columns beyond n are read from the last legal place: what they add up to is never
- * stored. */
+ * shared memory. A column beyond n, or a row beyond m where memory runs along k, is read from the last legal place: what it
+ * adds up to is never stored. */
 #ifndef GS_GEMM_ROWS_CUH
 #define GS_GEMM_ROWS_CUH
 
@@ -136,10 +136,10 @@ GS_DEVICE void gs_multiply_along_k(const gs_params_t *p, const gs_spot_t *spot, 
   if (gs_rarely(p->k % 8)) gs_multiply_rest(p, spot, type, transb, sums);
 }
 
-/* Memory of A along m: this lane's share of k of its group of 8 rows, of which fewer may be there. */
+/* Memory of A along m: this lane's share of k of its group of 8 rows, of which fewer, or none, may be there. */
 GS_DEVICE void gs_multiply_along_m(const gs_params_t *p, const gs_spot_t *spot, int type, int transb,
                                    float sums[GS_BN][8]) {
-  const int m = gs_min(spot->m + (int)(threadIdx.x % GS_BM) * 8, (p->m - 1) & ~7), inside = p->m - m;
+  const int m = spot->m + (int)(threadIdx.x % GS_BM) * 8, inside = p->m - m;
   const gs_columns_t b = gs_find_columns(p, spot, transb);
   for (int k = threadIdx.x / GS_BM; k < spot->k; k += GS_LINE * GS_STAGES) {
     unsigned x[GS_STAGES][4], y[GS_STAGES][GS_BN];

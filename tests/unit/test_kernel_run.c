@@ -339,7 +339,7 @@ Test(kernel_run, S7_C5_sixteen_parts_add_up, .timeout = 600) {
 static const case_t few_columns[] = {
     {"one column, less than a chunk", 3, 1, 5, 0, 0, 1, 1, 1, E(DEFAULT), 1, 0, false, 0},
     {"one column, chunks and an element", 19, 1, 521, 8, 0, 2, 1, 1, E(BIAS), 1, 0.5f, true, 1},
-    {"two columns, a round of all loads and more", 17, 2, 1103, 16, 0, 1, 1, 1, E(GELU), 0.0625f, 0, false,
+    {"two columns, a round of all loads and more", 23, 2, 1103, 16, 0, 1, 1, 1, E(GELU), 0.0625f, 0, false,
      0},
     {"three columns, 7 elements left", 16, 3, 271, 0, 0, 2, 1, 1, E(RELU_BIAS), -1, 1, false, 1},
     {"two columns, alpha 0", 16, 2, 270, 0, 0, 1, 1, 1, E(RELU), 0, 2, true, 0},
