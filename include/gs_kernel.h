@@ -7,7 +7,9 @@
  *   mma_bf16_f32_nn_64x64x32_s3_w4_v2     _v2: its loads need 2-byte alignment only (default: 16 bytes)
  *   wgmma_f16_f16_nn_64x64x64_s8_w4       the same of family wgmma, which runs on sm_90 alone
  *   direct_f16_f16_tn_16x8_u4_w8_sw       tile m x n, chunks of 32 k in flight a warp, warps that share k;
- *                                         _sw: m runs along the instruction's rows (default: n) */
+ *                                         _sw: m runs along the instruction's rows (default: n)
+ *   rows_f16_f16_tn_2x1_u4_w8             rows of A (transa n: groups of 8) x columns of B a block, loads in flight
+ *                                         a lane, warps */
 #ifndef GS_KERNEL_H
 #define GS_KERNEL_H
 
@@ -67,12 +69,17 @@ typedef struct gs_params {
 #define GS_DIRECT_SLICES(bm, bn, warps) ((warps) > 1 ? (warps) * (bm) * (bn)*4 : 0)
 #define GS_DIRECT_SUMS(bm, bn)          (GS_LANDING + (bm) * (bn)*4 + 7 * 512)
 #define GS_DIRECT_SPLITS                GS_CLUSTER_MAX /* of k, at most */
+/* rows: the grid is (tiles of m, tiles of n, batch), and k is not split; room for the sums of all warps. */
+#define GS_ROWS_OF(bm, transa) ((transa) ? (bm) : (bm)*8) /* rows of a block */
+#define GS_ROWS_SMEM(bm, bn, warps, transa)                                                                  \
+  ((transa) ? ((warps) > (bm) ? (warps) * (bn)*4 : 0) : (warps) * (bm)*8 * (bn)*4)
+#define GS_ROWS_BK 256 /* elements of k that a load of a whole warp takes */
 
 #if !defined(__CUDACC__) && !defined(__CUDACC_RTC__)
 #include "gs_gemm.h"
 #include "gs_reason.h"
 
-#define GS_FAMILIES(X) X(MMA, "mma") X(DIRECT, "direct") X(WGMMA, "wgmma")
+#define GS_FAMILIES(X) X(MMA, "mma") X(DIRECT, "direct") X(WGMMA, "wgmma") X(ROWS, "rows")
 #define X(name, ...)   GS_FAMILY_##name,
 typedef enum { GS_FAMILIES(X) GS_FAMILY_COUNT } gs_family_t;
 #undef X

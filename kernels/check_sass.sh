@@ -1,6 +1,7 @@
 #!/bin/sh
 # check_sass.sh FATBIN...: no spills and no stack frame (from ptxas, kept beside each fatbin), and nothing but
-# F32 accumulators in the tensor core instructions (from the machine code, else from the PTX).
+# F32 accumulators in the tensor core instructions, of which family rows has none: it multiplies by FMA in F32 (from the
+# machine code, else from the PTX).
 set -u
 PATH="$PATH:${CUDA_HOME:-/usr/local/cuda}/bin:$PWD/build/tools"
 objdump=$(command -v cuobjdump)
@@ -17,15 +18,19 @@ for fatbin; do
     END { if (!n) bad++; printf "%d %d %-28s", n, bad, name; for (a in most) printf " %s %d registers", a, most[a] }')
   count=${line%% *}; line=${line#* }
   bad=${line%% *}; line=${line#* }
+  case $name in rows_*) rows=1 ;; *) rows=0 ;; esac
   if [ -n "$objdump" ]; then
     what=SASS
-    wrong=$("$objdump" --dump-sass "$fatbin" | awk '
+    wrong=$("$objdump" --dump-sass "$fatbin" | awk -v rows="$rows" '
       /Function : / { if (seen && !mma) wrong++; seen = 1; mma = 0 }
+      rows && / FFMA / { mma++ }
+      rows && / H(G?MMA|MUL2|ADD2)[ .]/ && !/ HADD2\.F32 / { wrong++ }
       / H(G)?MMA\./ { mma++; for (i = 1; i <= NF; i++) if ($i ~ /^H(G)?MMA\./ && $i !~ /\.F32(\.BF16)?$/) wrong++ }
       END { if (!seen || !mma) wrong++; print wrong + 0 }')
   else
     what=PTX
-    wrong=$(make -s -f kernels/rules.mk "build/kernels/$name.ptx" && awk '
+    wrong=$(make -s -f kernels/rules.mk "build/kernels/$name.ptx" && awk -v rows="$rows" '
+      rows && /fma\.rn\.f32/ { mma++ }
       /mma\.sync|mma_async/ { mma++; if ($0 !~ /\.f32\.(f16\.f16|bf16\.bf16)(\.f32)?/) wrong++ }
       END { if (!mma) wrong++; print wrong + 0 }' "build/kernels/$name.ptx")
   fi

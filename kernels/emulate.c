@@ -318,11 +318,11 @@ void gs_sync_warp(void) {
   meet(warp());
 }
 
-unsigned gs_swap_neighbours(unsigned v) {
+unsigned gs_swap_lanes(unsigned v, int bits) {
   unsigned lane = gs_emulated_thread.x % LANES, board = self()->meetings++ % 2;
   warp()->board[board][lane].address = v;
   meet(warp());
-  return warp()->board[board][lane ^ 1].address;
+  return warp()->board[board][lane ^ (unsigned)bits].address;
 }
 
 unsigned gs_count_up(unsigned *counter) {

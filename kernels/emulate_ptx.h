@@ -43,7 +43,7 @@ void gs_emulated_wgmma(int type, float *d, int columns, unsigned long long a, un
                        int a_mn, int b_mn);
 void gs_sync(void);
 int gs_sync_or(int flag);
-unsigned gs_swap_neighbours(unsigned v);
+unsigned gs_swap_lanes(unsigned v, int bits);
 void gs_sync_warp(void);
 unsigned gs_count_up(unsigned *counter);
 
@@ -169,6 +169,9 @@ GS_DEVICE void gs_store_b16(void *at, unsigned v) {
   gs_emulated_store(at, &half, 2);
 }
 
+GS_DEVICE void gs_shared_store_f32(unsigned to, float v) {
+  memcpy(gs_emulated_shared(to, 4), &v, 4);
+}
 GS_DEVICE void gs_shared_store_b64(unsigned to, float x, float y) {
   float v[2] = {x, y};
   memcpy(gs_emulated_shared(to, 8), v, 8);

@@ -1,7 +1,10 @@
-/* All kernels of one tile, as mma.cu and direct.cu, compiled for the CPU. GS_NAME is family and tile. */
+/* All kernels of one tile, as mma.cu, direct.cu and rows.cu, compiled for the CPU. GS_NAME is family and tile. */
 #ifdef GS_IS_DIRECT
 #include "gemm_direct.cuh"
 #define KERNEL gs_direct
+#elif defined GS_IS_ROWS
+#include "gemm_rows.cuh"
+#define KERNEL gs_rows
 #else
 #include "gemm_mma.cuh"
 #define KERNEL gs_mma

@@ -214,7 +214,7 @@ GS_DEVICE void gs_store_straight(const gs_params_t *p, const gs_spot_t *spot, in
       } else {
         const unsigned first = gs_narrow2(d_type, alpha * v[0], alpha * v[1]);
         const unsigned second = gs_narrow2(d_type, alpha * w[0], alpha * w[1]);
-        const unsigned theirs = gs_swap_neighbours(odd ? first : second);
+        const unsigned theirs = gs_swap_lanes(odd ? first : second, 1);
         const unsigned raw[2] = {odd ? theirs : first, odd ? second : theirs};
         gs_store_b64(to, raw);
       }

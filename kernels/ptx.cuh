@@ -153,6 +153,10 @@ GS_DEVICE void gs_store_b128(void *at, const unsigned v[4]) {
 }
 
 /* --- shared memory, by its 32-bit address --- */
+GS_DEVICE void gs_shared_store_f32(unsigned to, float v) {
+  asm volatile("st.shared.f32 [%0], %1;" ::"r"(to), "f"(v) : "memory");
+}
+
 GS_DEVICE void gs_shared_store_b64(unsigned to, float x, float y) {
   asm volatile("st.shared.v2.f32 [%0], {%1, %2};" ::"r"(to), "f"(x), "f"(y) : "memory");
 }
@@ -240,9 +244,9 @@ GS_DEVICE void gs_sync_warp(void) {
   __syncwarp();
 }
 
-/* What the lane with the other lowest bit has. */
-GS_DEVICE unsigned gs_swap_neighbours(unsigned v) {
-  return __shfl_xor_sync(0xffffffffu, v, 1);
+/* What the lane has whose number differs in these bits. */
+GS_DEVICE unsigned gs_swap_lanes(unsigned v, int bits) {
+  return __shfl_xor_sync(0xffffffffu, v, bits);
 }
 
 /* Counter++ that orders: what this thread has seen written, others' stores before a gs_sync too, is seen by

@@ -102,6 +102,8 @@ int gs_kernel_format(char *buffer, size_t size, const gs_kernel_t *k) {
   char tile[40];
   if (k->family == GS_FAMILY_DIRECT)
     snprintf(tile, sizeof tile, "%dx%d_u%d_w%d%s", k->bm, k->bn, k->stages, k->warps, k->swap ? "_sw" : "");
+  else if (k->family == GS_FAMILY_ROWS)
+    snprintf(tile, sizeof tile, "%dx%d_u%d_w%d", k->bm, k->bn, k->stages, k->warps);
   else
     snprintf(tile, sizeof tile, "%dx%dx%d_s%d_w%d%s", k->bm, k->bn, k->bk, k->stages, k->warps,
              k->align == 2 ? "_v2" : "");
@@ -134,6 +136,12 @@ static bool parse_tile(const char *text, gs_kernel_t *k) {
     k->align = 16;
     k->swap = text[length] != 0;
     if (!k->swap && bn < 16) return false;
+  } else if (k->family == GS_FAMILY_ROWS) {
+    if (sscanf(text, "%4dx%4d_u%2d_w%2d", &bm, &bn, &stages, &warps) != 4) return false;
+    if (bm < 1 || (bm & (bm - 1)) || bn < 1 || bn > 2 || stages < 1) return false;
+    if (warps < bm || warps > 32 || (warps & (warps - 1))) return false;
+    bk = GS_ROWS_BK;
+    k->align = 16;
   } else {
     if (sscanf(text, "%4dx%4dx%4d_s%2d_w%2d%n", &bm, &bn, &bk, &stages, &warps, &length) != 5) return false;
     if (bm < 16 || bm % 16 || bn < 16 || bn % 16 || bk < 32 || bk % 32) return false;
@@ -176,7 +184,8 @@ bool gs_kernel_parse(const char *id, gs_kernel_t *k) {
 #define GRID_LIMIT 65535     /* of blocks along y and z */
 
 static int64_t tiles_m(const gs_kernel_t *k, const gs_gemm_t *g) {
-  return (g->m + k->bm - 1) / k->bm;
+  int rows = k->family == GS_FAMILY_ROWS ? GS_ROWS_OF(k->bm, k->transa == GS_OP_T) : k->bm;
+  return (g->m + rows - 1) / rows;
 }
 static int64_t tiles_n(const gs_kernel_t *k, const gs_gemm_t *g) {
   return (g->n + k->bn - 1) / k->bn;
@@ -187,6 +196,7 @@ static int64_t tile_count(const gs_kernel_t *k, const gs_gemm_t *g) {
 
 /* The parts of a split lie along y, with the tiles of n (direct) or m. */
 static bool fits_grid(const gs_kernel_t *k, const gs_gemm_t *g) {
+  if (k->family == GS_FAMILY_ROWS) return tiles_n(k, g) <= GRID_LIMIT;
   if (k->family != GS_FAMILY_DIRECT) return tile_count(k, g) < TILE_LIMIT && tiles_m(k, g) <= GRID_LIMIT;
   return tiles_n(k, g) * GS_DIRECT_SPLITS <= GRID_LIMIT && g->k / k->bk * GS_DIRECT_SPLITS < TILE_LIMIT;
 }
@@ -237,11 +247,12 @@ bool gs_kernel_runs_on(const gs_kernel_t *k, int sm) {
 
 int gs_kernel_split_max(const gs_kernel_t *k, int sm) {
   if (!gs_kernel_runs_on(k, sm)) return 0;
+  if (k->family == GS_FAMILY_ROWS) return 1;
   return k->family != GS_FAMILY_DIRECT ? GS_SPLIT_MAX : sm >= 90 ? GS_DIRECT_SPLITS : 1;
 }
 
 static bool in_cluster(const gs_kernel_t *k, int split_k, int sm) {
-  if (split_k == 1 || split_k > GS_CLUSTER_MAX || sm < 90) return false;
+  if (split_k == 1 || split_k > GS_CLUSTER_MAX || sm < 90 || k->family == GS_FAMILY_ROWS) return false;
   return k->family == GS_FAMILY_DIRECT || GS_MMA_CLUSTERS(k->bm, k->bn, k->bk, k->stages);
 }
 
@@ -253,6 +264,9 @@ gs_launch_t gs_kernel_launch(const gs_kernel_t *k, const gs_gemm_t *g, int split
     across = (unsigned)tiles_m(k, g), along = (unsigned)tiles_n(k, g);
     launch.smem = (unsigned)GS_DIRECT_SLICES(k->bm, k->bn, k->warps);
     if (split_k > 1) launch.smem += (unsigned)GS_DIRECT_SUMS(k->bm, k->bn);
+  } else if (k->family == GS_FAMILY_ROWS) {
+    across = (unsigned)tiles_m(k, g), along = (unsigned)tiles_n(k, g);
+    launch.smem = (unsigned)GS_ROWS_SMEM(k->bm, k->bn, k->warps, k->transa == GS_OP_T);
   } else {
     launch.smem = (unsigned)GS_MMA_SMEM(k->bm, k->bn, k->bk, k->stages);
     if (launch.cluster > 1) launch.smem += (unsigned)GS_MMA_SUMS(k->bm, k->bn);
@@ -267,7 +281,7 @@ size_t gs_kernel_workspace(const gs_kernel_t *k, const gs_gemm_t *g, int split_k
   int64_t all = tile_count(k, g) * g->batch, tiles_k = (g->k + k->bk - 1) / k->bk;
   bool cluster = in_cluster(k, split_k, sm);
   if (split_k == 1) return 0;
-  if (k->family == GS_FAMILY_DIRECT) return cluster ? 0 : SIZE_MAX;
+  if (k->family == GS_FAMILY_DIRECT || k->family == GS_FAMILY_ROWS) return cluster ? 0 : SIZE_MAX;
   if (tiles_m(k, g) * split_k > GRID_LIMIT || tiles_k * split_k >= TILE_LIMIT) return SIZE_MAX;
   if (cluster) return 0;
   if (all > GS_SPLIT_COUNTERS || split_k > GS_SPLIT_MAX) return SIZE_MAX;

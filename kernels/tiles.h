@@ -1,4 +1,4 @@
-/* The names that lines of mma.def, wgmma.def and direct.def give their tiles, as tokens and as text: 128x64x32_s4_w4,
+/* The names that lines of mma.def, wgmma.def, direct.def and rows.def give their tiles, as tokens and as text: 128x64x32_s4_w4,
  * 16x8_u4_w8_sw. */
 #ifndef GS_TILES_H
 #define GS_TILES_H
@@ -15,6 +15,8 @@
 #define GS_DIRECT_TILE(bm, bn, stages, warps, swap)     GS_DIRECT_TILE_(bm, bn, stages, warps, GS_SWAP_##swap)
 #define GS_DIRECT_TILE_(bm, bn, stages, warps, suffix)  GS_DIRECT_TILE__(bm, bn, stages, warps, suffix)
 #define GS_DIRECT_TILE__(bm, bn, stages, warps, suffix) bm##x##bn##_u##stages##_w##warps##suffix
+
+#define GS_ROWS_TILE(bm, bn, stages, warps) bm##x##bn##_u##stages##_w##warps
 
 #define GS_TEXT(text)  GS_TEXT_(text)
 #define GS_TEXT_(text) #text

@@ -16,6 +16,7 @@
   X(mma, "kernels/mma.cu")                                                                                   \
   X(direct, "kernels/direct.cu")                                                                             \
   X(wgmma, "kernels/wgmma.cu")                                                                               \
+  X(rows, "kernels/rows.cu")                                                                                 \
   X(gemm_mma, "kernels/gemm_mma.cuh")                                                                        \
   X(mma_tile, "kernels/mma_tile.cuh")                                                                        \
   X(mma_loader, "kernels/mma_loader.cuh")                                                                    \
@@ -23,6 +24,7 @@
   X(mma_multiply, "kernels/mma_multiply.cuh")                                                                \
   X(wgmma_multiply, "kernels/wgmma_multiply.cuh")                                                            \
   X(wgmma_ptx, "kernels/wgmma_ptx.cuh")                                                                      \
+  X(gemm_rows, "kernels/gemm_rows.cuh")                                                                      \
   X(gemm_direct, "kernels/gemm_direct.cuh")                                                                  \
   X(direct_tile, "kernels/direct_tile.cuh")                                                                  \
   X(direct_finish, "kernels/direct_finish.cuh")                                                              \
@@ -60,6 +62,7 @@ static const struct arch {
 /* --- what NVRTC is given --- */
 typedef struct {
   const char *text; /* the family's */
+  bool by_fma;      /* as in gs_source_t */
   char instances[160];
   char option_texts[OPTIONS_MAX][80];
   const char *options[OPTIONS_MAX];
@@ -100,7 +103,7 @@ static void request_make(request_t *r, const char *id, const gs_kernel_t *k, con
   char upper_ab[8], upper_d[8];
   for (int part = 0; part < 4; part++) tile = strchr(tile, '_') + 1;
   upper(upper_ab, ab), upper(upper_d, d);
-  *r = (request_t){.text = source_texts[k->family]};
+  *r = (request_t){.text = source_texts[k->family], .by_fma = k->family == GS_FAMILY_ROWS};
   snprintf(r->instances, sizeof r->instances, "#define GS_INSTANCES(X) X(%s, %s, %s, %s, %s, %s, %d, %d)\n",
            ab, d, upper_ab, upper_d, gs_op_names[k->transa], gs_op_names[k->transb], k->transa == GS_OP_T,
            k->transb == GS_OP_T);
@@ -127,6 +130,7 @@ static gs_status_t compile(const request_t *r, gs_cubin_t *cubin) {
                                          .headers = texts,
                                          .header_names = names,
                                          .header_count = SOURCE_COUNT + 1,
+                                         .by_fma = r->by_fma,
                                          .options = r->options,
                                          .option_count = r->option_count},
                           cubin);
@@ -140,8 +144,9 @@ static gs_status_t find_or_compile(const request_t *r, uint64_t cache_bytes, gs_
 }
 
 /* --- judgement --- */
-/* fp32 accumulators of a thread: warps share the tile, those of direct share k. */
+/* fp32 accumulators of a thread: warps share the tile, those of direct share k; a lane of rows has 8 rows at most. */
 static int accumulators(const gs_kernel_t *k) {
+  if (k->family == GS_FAMILY_ROWS) return GS_ROWS_OF(1, k->transa == GS_OP_T) * k->bn;
   return k->bm * k->bn / (k->family == GS_FAMILY_DIRECT ? 32 : k->warps * 32);
 }
 

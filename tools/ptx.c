@@ -40,9 +40,10 @@ static bool names(const char *opcode, const char *const *types, size_t count) {
 }
 
 /* NULL, or what is wrong with the instruction. */
-static const char *judge(const char *opcode, int *multiplies) {
+static const char *judge(const char *opcode, bool by_fma, int *multiplies) {
+  if (by_fma && !strcmp(opcode, "fma.rn.f32")) ++*multiplies;
   if (IS_ONE(opcode, tensor)) {
-    ++*multiplies;
+    *multiplies += !by_fma;
     return IS_ONE(opcode, right) ? NULL : "its sums are not kept in F32";
   }
   if ((!strncmp(opcode, "atom.", 5) || !strncmp(opcode, "red.", 4)) && NAMES(opcode, float_types))
@@ -52,7 +53,7 @@ static const char *judge(const char *opcode, int *multiplies) {
 
 /* Statements end with a semicolon, blocks with braces. What is in the braces of a list of registers begins with %,
  * a directive with a dot: neither is an opcode. */
-bool gs_ptx_check(const char *ptx, char *why, size_t size) {
+bool gs_ptx_check(const char *ptx, bool by_fma, char *why, size_t size) {
   int multiplies = 0;
   for (const char *at = ptx; *at; at += strcspn(at, ";{}\n")) {
     char opcode[128];
@@ -67,11 +68,13 @@ bool gs_ptx_check(const char *ptx, char *why, size_t size) {
     while (at[length] == ':' && at[length + 1] == ':') length += 2 + strspn(at + length + 2, PART);
     if (length == 0 || *at == '.' || at[length] == ':') continue;
     snprintf(opcode, sizeof opcode, "%.*s", (int)length, at);
-    const char *fault = length < sizeof opcode ? judge(opcode, &multiplies) : "its opcode is not known";
+    const char *fault =
+        length < sizeof opcode ? judge(opcode, by_fma, &multiplies) : "its opcode is not known";
     if (!fault) continue;
     snprintf(why, size, "wrong instruction %s: %s", opcode, fault);
     return false;
   }
-  if (!multiplies) snprintf(why, size, "no instruction of the tensor cores multiplies");
+  if (!multiplies)
+    snprintf(why, size, "no %s multiplies", by_fma ? "FMA in F32" : "instruction of the tensor cores");
   return multiplies;
 }

@@ -12,10 +12,14 @@
  * for the first of them, then its share of it for every further one, or what multiplying takes where that is
  * more; the sums of all warps go through shared memory once, those of all blocks of a cluster once more. A
  * multiprocessor takes in no more than its share of what the second-level cache gives.
+ * Family rows. A block's lanes share its loads of A: a latency for each round of those in flight, and a turn for each of
+ * them and of B's. A multiprocessor takes in no more than the caches give, B once a row. What it computes is hidden
+ * for the first column, and comes on top for every further one.
  * The constants were fitted to 14,120 times of 134 products (small ones of the grid, layers with n of 1 to 64), measured on
  * an H200 in 2026-11, so that the best is among the dozen that the models name: what it names costs 0.2% on average, 11% at
  * most; the first name alone 12%. Those of wgmma to 888 times of 21 products with n of 16 and more: of the first 4 it names
- * the best costs 0.3% on average, 4% at most. */
+ * the best costs 0.3% on average, 4% at most. Those of rows to 1,458 times of
+ * 18 products with n of 1, 2 and 4: of the first 3 shipped kernels it names the best costs 0.2% on average, 1.4% at most. */
 #include "rank.h"
 
 #include <math.h>
@@ -42,6 +46,13 @@
 #define DIRECT_CLOCKS     1377.0 /* of a block: to start, multiply the last chunk, reduce, store */
 #define DIRECT_LAUNCH_US  1.63
 #define DIRECT_MMA_CLOCKS 36.0 /* of one instruction of a warp, with what it needs around it */
+
+#define ROWS_CLOCKS          600.0 /* of a block: to start, reduce, store */
+#define ROWS_ROUND_CLOCKS    500.0
+#define ROWS_LOAD_CLOCKS     0.5  /* of a warp's load, of all that are in flight */
+#define ROWS_COLUMN_CLOCKS   16.0 /* of what a warp loaded of A, by a column beyond the product's first */
+#define ROWS_BYTES_PER_CLOCK 200.0
+#define ROWS_LAUNCH_US       1.46
 
 static const int splits[] = {1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 24, 32, 48, 64};
 #define SPLITS (int)(sizeof splits / sizeof *splits)
@@ -118,6 +129,24 @@ static double direct_us(const gs_gpu_t *gpu, const gs_kernel_t *k, const gs_gemm
   return DIRECT_LAUNCH_US + (split_k > 1 ? CLUSTER_US : 0) + clocks / clocks_per_us;
 }
 
+static double rows_us(const gs_gpu_t *gpu, const gs_kernel_t *k, const gs_gemm_t *g, int split_k,
+                      gs_at_once_t at_once) {
+  bool along_k = k->transa == GS_OP_T;
+  double tiles =
+      ceil_div((double)g->m, GS_ROWS_OF(k->bm, along_k)) * ceil_div((double)g->n, k->bn) * g->batch;
+  double blocks = ceil_div(tiles * split_k, gpu->device.sms), waves = ceil_div(tiles * split_k, at_once.room);
+  double loads = k->bm * ceil_div((double)g->k, along_k ? 8 : 1); /* of A, by lanes of a block */
+  double rounds = ceil_div(loads, k->warps * 32.0 * k->stages);
+  double in_flight = fmin(blocks, at_once.fitting) * k->warps * k->stages * (1 + k->bn);
+  double alone = ROWS_CLOCKS + rounds * (ROWS_ROUND_CLOCKS + ROWS_LOAD_CLOCKS * in_flight);
+  double bytes = blocks * loads * 16 * (along_k ? 1 + k->bn : 1 + k->bn / 8.0);
+  double columns = ceil_div((double)g->n, k->bn) * k->bn - 1;
+  double multiplying =
+      columns * (double)g->m * (double)g->k * g->batch / 8 / 32 / gpu->device.sms * ROWS_COLUMN_CLOCKS;
+  double together = ROWS_CLOCKS + ROWS_ROUND_CLOCKS + bytes / ROWS_BYTES_PER_CLOCK;
+  return ROWS_LAUNCH_US + (fmax(waves * alone, together) + multiplying) / (gpu->clock_khz * 1e-3);
+}
+
 /* Operands and result pass the memory once, whoever computes. */
 static double memory_us(const gs_gpu_t *gpu, const gs_gemm_t *g) {
   double ab = gs_type_bytes[g->a_type], d = gs_type_bytes[g->d_type];
@@ -128,8 +157,10 @@ static double memory_us(const gs_gpu_t *gpu, const gs_gemm_t *g) {
 
 typedef double gs_model_t(const gs_gpu_t *, const gs_kernel_t *, const gs_gemm_t *, int split_k,
                           gs_at_once_t);
-static gs_model_t *const models[] = {
-    [GS_FAMILY_MMA] = mma_us, [GS_FAMILY_DIRECT] = direct_us, [GS_FAMILY_WGMMA] = wgmma_us};
+static gs_model_t *const models[] = {[GS_FAMILY_MMA] = mma_us,
+                                     [GS_FAMILY_DIRECT] = direct_us,
+                                     [GS_FAMILY_WGMMA] = wgmma_us,
+                                     [GS_FAMILY_ROWS] = rows_us};
 _Static_assert(sizeof models / sizeof *models == GS_FAMILY_COUNT, "a family without a model");
 
 static void insert(gs_candidate_t *best, int *count, int limit, gs_candidate_t candidate) {

@@ -99,17 +99,17 @@ static void *take(nvrtcProgram program, nvrtcResult (*size_of)(nvrtcProgram, siz
 
 /* Whether sums are kept in F32: by what the machine code was made of and, where a disassembler is at hand, by
  * itself. */
-static bool check_sums(nvrtcProgram program, const gs_cubin_t *cubin, char *why, size_t size) {
+static bool check_sums(nvrtcProgram program, bool by_fma, const gs_cubin_t *cubin, char *why, size_t size) {
   size_t length;
   nvrtcResult result;
   char *ptx = take(program, nvrtc.nvrtcGetPTXSize, nvrtc.nvrtcGetPTX, &length, &result);
-  bool right = ptx && gs_ptx_check(ptx, why, size);
+  bool right = ptx && gs_ptx_check(ptx, by_fma, why, size);
   if (!ptx) snprintf(why, size, "NVRTC does not show its PTX: %s", nvrtc.nvrtcGetErrorString(result));
   free(ptx);
-  return right && gs_sass_check(cubin->image, cubin->size, why, size);
+  return right && gs_sass_check(cubin->image, cubin->size, by_fma, why, size);
 }
 
-static gs_status_t take_cubin(nvrtcProgram program, const char *log, gs_cubin_t *cubin) {
+static gs_status_t take_cubin(nvrtcProgram program, bool by_fma, const char *log, gs_cubin_t *cubin) {
   char why[256];
   nvrtcResult result;
   cubin->image = take(program, nvrtc.nvrtcGetCUBINSize, nvrtc.nvrtcGetCUBIN, &cubin->size, &result);
@@ -119,7 +119,7 @@ static gs_status_t take_cubin(nvrtcProgram program, const char *log, gs_cubin_t 
     return gs_cubin_refuse(cubin, GS_UNSUPPORTED,
                            "NVRTC %d.%d does not say whether the kernel spills: a newer one is needed",
                            nvrtc.version[0], nvrtc.version[1]);
-  if (check_sums(program, cubin, why, sizeof why)) return GS_OK;
+  if (check_sums(program, by_fma, cubin, why, sizeof why)) return GS_OK;
   return gs_cubin_refuse(cubin, GS_UNSUPPORTED, "%s", why);
 }
 
@@ -133,7 +133,7 @@ gs_status_t gs_nvrtc_compile(const gs_source_t *source, gs_cubin_t *cubin) {
   compiled = nvrtc.nvrtcCompileProgram(program, source->option_count, source->options);
   char *log = take(program, nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog, &length, &result);
   gs_status_t status = !log                        ? gs_cubin_refuse(cubin, GS_NOMEM, "out of memory")
-                       : compiled == NVRTC_SUCCESS ? take_cubin(program, log, cubin)
+                       : compiled == NVRTC_SUCCESS ? take_cubin(program, source->by_fma, log, cubin)
                                                    : refuse_by_log(cubin, log, compiled);
   free(log);
   nvrtc.nvrtcDestroyProgram(&program);

@@ -11,6 +11,7 @@ typedef struct {
   int header_count;
   const char *const *options;
   int option_count;
+  bool by_fma; /* it multiplies by FMA in F32, without tensor cores */
 } gs_source_t;
 
 /* Loads it; GS_OK and its version, or GS_NOT_FOUND and what to do. */

@@ -33,25 +33,28 @@ static bool sums_in_f32(const char *opcode) {
   return sums && (!sums[4] || !strcmp(sums + 4, ".BF16"));
 }
 
-static bool read_listing(FILE *listing, char *why, size_t size) {
+static bool read_listing(FILE *listing, bool by_fma, char *why, size_t size) {
   char *line = NULL, opcode[64];
   size_t room = 0;
   int multiplies = 0;
   bool right = true;
   while (getline(&line, &room, listing) >= 0) {
     const char *at = strstr(line, "HMMA."), *wide = strstr(line, "HGMMA.");
+    multiplies += by_fma && strstr(line, "FFMA");
     if (!right || (!at && !(at = wide))) continue;
-    multiplies++;
+    multiplies += !by_fma;
     snprintf(opcode, sizeof opcode, "%.*s", (int)strcspn(at, " \t\r\n"), at);
     right = sums_in_f32(opcode);
     if (!right) snprintf(why, size, "wrong instruction %s: its sums are not kept in F32", opcode);
   }
   free(line);
-  if (right && !multiplies) snprintf(why, size, "no instruction of the tensor cores in the machine code");
+  if (right && !multiplies)
+    snprintf(why, size, "no %s in the machine code",
+             by_fma ? "FMA in F32" : "instruction of the tensor cores");
   return right && multiplies;
 }
 
-bool gs_sass_check(const void *cubin, size_t size, char *why, size_t why_size) {
+bool gs_sass_check(const void *cubin, size_t size, bool by_fma, char *why, size_t why_size) {
   char path[PATH_MAX], command[PATH_MAX + 64];
   if (!find_disassembler(path, sizeof path)) return true;
   int file = memfd_create("cubin", MFD_CLOEXEC);
@@ -59,7 +62,7 @@ bool gs_sass_check(const void *cubin, size_t size, char *why, size_t why_size) {
   snprintf(command, sizeof command, "'%s' -c /proc/%d/fd/%d 2>&1", path, (int)getpid(), file);
   FILE *listing = right ? popen(command, "re") : NULL;
   if (listing) {
-    right = read_listing(listing, why, why_size);
+    right = read_listing(listing, by_fma, why, why_size);
     /* One that fails says nothing of the kernel. */
     if (pclose(listing) != 0) right = true;
   }

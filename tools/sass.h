@@ -5,8 +5,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* False, and why, where a tensor core instruction of the cubin does not accumulate in F32, or none is there. True
+/* False, and why, where a tensor core instruction of the cubin does not accumulate in F32, or none is there (by_fma: no
+ * FMA in F32 is). True
  * where they all do, and where nvdisasm is neither on the PATH nor in CUDA_HOME/bin. */
-bool gs_sass_check(const void *cubin, size_t size, char *why, size_t why_size);
+bool gs_sass_check(const void *cubin, size_t size, bool by_fma, char *why, size_t why_size);
 
 #endif

@@ -45,6 +45,15 @@ static const axis_t wgmma_axes[] = {
     {set_warps, {4, 8}},           {set_align, {16}},
 };
 
+static const axis_t rows_axes[] = {
+    {set_bm, {1, 2, 4, 8}},
+    {set_bn, {1, 2}},
+    {set_bk, {GS_ROWS_BK}},
+    {set_stages, {1, 2, 4, 8}},
+    {set_warps, {1, 2, 4, 8, 16, 32}},
+    {set_align, {16}},
+};
+
 static const struct {
   const axis_t *axes;
   int count;
@@ -54,6 +63,7 @@ static const struct {
     [GS_FAMILY_MMA] = SPACE(mma_axes),
     [GS_FAMILY_DIRECT] = SPACE(direct_axes),
     [GS_FAMILY_WGMMA] = SPACE(wgmma_axes),
+    [GS_FAMILY_ROWS] = SPACE(rows_axes),
 };
 _Static_assert(sizeof spaces / sizeof *spaces == GS_FAMILY_COUNT, "a family without a space");
 
@@ -94,10 +104,16 @@ static int wgmma_registers(const gs_kernel_t *k) {
   return 40 + 3 * k->bm * k->bn / (64 * k->warps) + (k->bm + k->bn) * k->bk / 8 / (32 * k->warps);
 }
 
+/* What is under way of both operands; 8 sums a column where memory of A runs along m. */
+static int rows_registers(const gs_kernel_t *k) {
+  return k->transa == GS_OP_T ? 16 + 4 * k->stages * (1 + k->bn) : 40 + 4 * k->stages + 8 * k->bn;
+}
+
 int gs_space_registers(const gs_kernel_t *k) {
   static int (*const guesses[])(const gs_kernel_t *) = {[GS_FAMILY_MMA] = mma_registers,
                                                         [GS_FAMILY_DIRECT] = direct_registers,
-                                                        [GS_FAMILY_WGMMA] = wgmma_registers};
+                                                        [GS_FAMILY_WGMMA] = wgmma_registers,
+                                                        [GS_FAMILY_ROWS] = rows_registers};
   _Static_assert(sizeof guesses / sizeof *guesses == GS_FAMILY_COUNT, "a family without a guess");
   return guesses[k->family](k);
 }

@@ -326,7 +326,7 @@ Test(gpu, tune_searches_the_space) {
   result_t r = sh(OWN_CACHE ON_SIM TINY "--search=4 --all --kernels 'mma_f16_f16_tn_64x64x64_s4*' | tee out");
   STATUS(r, 0);
   HAS(r.out, " 0 refused by the compiler or for what it made");
-  STATUS(sh("test $(grep -c 'us  mma.*_tn_\\|us  direct_f16_f16_tn_' out) = 5"), 0);
+  STATUS(sh("test $(grep -c 'us  mma.*_tn_\\|us  direct_f16_f16_tn_\\|us  rows_f16_f16_tn_' out) = 5"), 0);
   STATUS(sh(OWN_CACHE ON_SIM TINY "--search=0"), 2);
   STATUS(sh(OWN_CACHE ON_SIM TINY "--search=x"), 2);
 }

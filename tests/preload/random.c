@@ -13,6 +13,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "tiles.h"
+
 /* cuBLAS adds up parts of k in 16 bits: two in 50,000 of its results were off by more than one rounding (H200, 13.1).
  * Ours are not. */
 #define LOOSE 3
@@ -59,45 +61,55 @@ static int one_of(const int *values, int count) {
 /* ---- the table ---- */
 
 typedef struct {
-  int bm, bn, bk, stages, warps, align, swap; /* bk 0: family direct; swap -1: family wgmma */
+  const char *family, *tile;
+  int align;
+  bool narrow; /* for a few columns */
+  int parts;   /* of k, at most */
 } tile_t;
 static const tile_t tiles[] = {
-#define GS_MMA(bm, bn, bk, stages, warps, align) {bm, bn, bk, stages, warps, align, 0},
-#define GS_DIRECT(bm, bn, stages, warps, swap)   {bm, bn, 0, stages, warps, 16, swap},
+#define GS_MMA(bm, bn, bk, stages, warps, align)                                                             \
+  {"mma", GS_TEXT(GS_MMA_TILE(bm, bn, bk, stages, warps, align)), align, false, 9},
+#define GS_DIRECT(bm, bn, stages, warps, swap)                                                               \
+  {"direct", GS_TEXT(GS_DIRECT_TILE(bm, bn, stages, warps, swap)), 16, false, 8},
+#define GS_WGMMA(bm, bn, bk, stages, warps)                                                                  \
+  {"wgmma", GS_TEXT(GS_MMA_TILE(bm, bn, bk, stages, warps, 16)), 16, false, 9},
+#define GS_ROWS(bm, bn, stages, warps) {"rows", GS_TEXT(GS_ROWS_TILE(bm, bn, stages, warps)), 16, true, 1},
 #include "mma.def"
-#define GS_WGMMA(bm, bn, bk, stages, warps) {bm, bn, bk, stages, warps, 16, -1},
 #include "direct.def"
 #include "wgmma.def"
+#include "rows.def"
 #undef GS_MMA
 #undef GS_DIRECT
 #undef GS_WGMMA
+#undef GS_ROWS
 };
+enum { NARROW = 3 }; /* columns */
 
-/* Parts of k of a large product: a cluster up to 8, by a workspace beyond (family direct has none). */
+/* Parts of k of a large product: a cluster up to 8, by a workspace beyond. */
 static int parts_of(const tile_t *tile, int k) {
   static const int parts[] = {1, 2, 3, 5, 8, 9};
-  if (k <= SIDE) return 1 + (k >= 32 && below(3) == 0);
-  return one_of(parts, LENGTH(parts) - !tile->bk);
+  int count = 0;
+  if (k <= SIDE) return 1 + (tile->parts > 1 && k >= 32 && below(3) == 0);
+  while (count < LENGTH(parts) && parts[count] <= tile->parts) count++;
+  return one_of(parts, count);
 }
 
+/* A tile for few columns leaves the others to the next one. */
 static void print_row(const char *layout, int type, int m, int k, const char *compute, const char *epilogue,
                       const char *batch) {
   static int turn;
   const tile_t *tile;
   bool odd = m % 8 || k % 8;
-  do tile = &tiles[turn++ % LENGTH(tiles)];
-  while (odd && tile->align != 2);
-  char id[64];
-  if (tile->bk)
-    snprintf(id, sizeof id, "%s_%s_%s_%s_%dx%dx%d_s%d_w%d%s", tile->swap < 0 ? "wgmma" : "mma",
-             types[type].ab_name, types[type].d_name, layout, tile->bm, tile->bn, tile->bk, tile->stages,
-             tile->warps, tile->align == 2 ? "_v2" : "");
-  else
-    snprintf(id, sizeof id, "direct_%s_%s_%s_%dx%d_u%d_w%d%s", types[type].ab_name, types[type].d_name,
-             layout, tile->bm, tile->bn, tile->stages, tile->warps, tile->swap ? "_sw" : "");
-  printf("%c\t%c\t%d\t%d\t%s\t%s\t%s\t%s\t%s\t1\t%d\t%s\t%d\t%d\t8\t10\t0\t0\n", layout[0] - 32,
-         layout[1] - 32, m, k, types[type].ab_name, types[type].d_name, compute, epilogue, batch,
-         k > SIDE ? WIDE : SIDE, id, parts_of(tile, k), 1 + turn % 2);
+  const int last = k > SIDE ? WIDE : SIDE;
+  for (int least = 1, most; least <= last; least = most + 1) {
+    do tile = &tiles[turn++ % LENGTH(tiles)];
+    while ((odd && tile->align != 2) || (least > 1 && tile->narrow));
+    most = tile->narrow ? NARROW : last;
+    printf("%c\t%c\t%d\t%d\t%s\t%s\t%s\t%s\t%s\t%d\t%d\t%s_%s_%s_%s_%s\t%d\t%d\t8\t10\t0\t0\n",
+           layout[0] - 32, layout[1] - 32, m, k, types[type].ab_name, types[type].d_name, compute, epilogue,
+           batch, least, most, tile->family, types[type].ab_name, types[type].d_name, layout, tile->tile,
+           parts_of(tile, k), 1 + turn % 2);
+  }
 }
 
 static void print_rows_of(const char *layout, int m, int k) {

@@ -87,7 +87,9 @@ GENERATE_TEST(shipped_and_other_ids_compile_for_both_architectures) {
                {"mma_bf16_f32_nt_48x64x32_s3_w2", false},
                {"mma_f16_f16_nn_32x64x32_s2_w4_v2", false},
                {"direct_bf16_bf16_tn_16x8_u4_w8_sw", true},
-               {"direct_f16_f32_nn_16x32_u2_w4", false}};
+               {"direct_f16_f32_nn_16x32_u2_w4", false},
+               {"rows_f16_f16_tn_2x1_u4_w8", true},
+               {"rows_bf16_f32_nt_8x2_u2_w8", false}};
   static const int archs[] = {80, 90};
   need_nvrtc();
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -360,7 +362,7 @@ GENERATE_TEST(machine_code_is_read_where_there_is_a_disassembler) {
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     char why[256] = "";
     disassembler_says(cases[i].listing, cases[i].status);
-    bool right = gs_sass_check(cubin.image, cubin.size, why, sizeof why);
+    bool right = gs_sass_check(cubin.image, cubin.size, false, why, sizeof why);
     cr_expect_eq(right, !cases[i].why, "case %zu: %s", i, why);
     if (cases[i].why) cr_expect(strstr(why, cases[i].why), "case %zu: %s", i, why);
   }
@@ -394,7 +396,34 @@ GENERATE_TEST(instructions_are_judged_by_what_they_compute) {
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     char why[256] = "";
-    cr_expect_eq(gs_ptx_check(cases[i].ptx, why, sizeof why), !cases[i].why, "case %zu: %s", i, why);
+    cr_expect_eq(gs_ptx_check(cases[i].ptx, false, why, sizeof why), !cases[i].why, "case %zu: %s", i, why);
     if (cases[i].why) cr_expect(strstr(why, cases[i].why), "case %zu: %s", i, why);
+  }
+}
+
+/* Family rows has no use for tensor cores. */
+GENERATE_TEST(kernels_by_fma_are_judged_by_their_fma) {
+  static const struct {
+    const char *code, *why; /* NULL: right */
+  } ptx[] = {{"cvt.f32.f16 %f1, %rs1; fma.rn.f32 %f1, %f2, %f3, %f1;", NULL},
+             {"mul.f32 %f1, %f2, %f3;", "no FMA in F32"},
+             {F32, "no FMA in F32"},
+             {"fma.rn.f32 %f1, %f2, %f3, %f1; fma.rn.f16x2 %r1, %r2, %r3, %r1;",
+              "it computes in 16 bits or fewer"}},
+    sass[] = {{"/*0100*/ FFMA R4, R8, R2, R4 ;", NULL},
+              {"/*0100*/ HFMA2 R4, R8, R2, R4 ;", "no FMA in F32"},
+              {"/*0100*/ HMMA.16816.F32 R4, R8, R2, R4 ;", "no FMA in F32"}};
+  cr_assert_eq(compile_text(in_f32), GS_OK, "%s", cubin.why);
+  for (size_t i = 0; i < sizeof ptx / sizeof *ptx; i++) {
+    char why[256] = "";
+    cr_expect_eq(gs_ptx_check(ptx[i].code, true, why, sizeof why), !ptx[i].why, "case %zu: %s", i, why);
+    if (ptx[i].why) cr_expect(strstr(why, ptx[i].why), "case %zu: %s", i, why);
+  }
+  for (size_t i = 0; i < sizeof sass / sizeof *sass; i++) {
+    char why[256] = "";
+    disassembler_says(sass[i].code, 0);
+    cr_expect_eq(gs_sass_check(cubin.image, cubin.size, true, why, sizeof why), !sass[i].why, "case %zu: %s",
+                 i, why);
+    if (sass[i].why) cr_expect(strstr(why, sass[i].why), "case %zu: %s", i, why);
   }
 }

@@ -40,6 +40,14 @@ Test(kernel, ids_of_the_direct_family_spell_their_fields) {
   cr_assert(gs_kernel_parse("direct_f16_f16_tn_32x16_u1_w1", &k) && k.swap == 0);
 }
 
+Test(kernel, ids_of_the_rows_family_spell_their_fields) {
+  gs_kernel_t k;
+  cr_assert(gs_kernel_parse("rows_bf16_f32_nt_4x2_u8_w16", &k));
+  cr_assert(k.family == GS_FAMILY_ROWS && k.ab_type == GS_TYPE_BF16 && k.d_type == GS_TYPE_F32);
+  cr_assert(k.transa == GS_OP_N && k.transb == GS_OP_T && k.align == 16 && k.swap == 0);
+  cr_assert(k.bm == 4 && k.bn == 2 && k.bk == 256 && k.stages == 8 && k.warps == 16);
+}
+
 Test(kernel, malformed_ids_are_refused) {
   static const char *const ids[] = {"",
                                     "mma",
@@ -77,7 +85,16 @@ Test(kernel, malformed_ids_are_refused) {
                                     "direct_f16_f16_tn_128x16_u4_w4",
                                     "direct_f16_f16_tn_16x16_u0_w4",
                                     "direct_f16_f16_tn_16x16_u4_w3",
-                                    "direct_f16_f16_tn_ 16x16_u4_w4"};
+                                    "direct_f16_f16_tn_ 16x16_u4_w4",
+                                    "rows_f16_f16_tn_2x1x32_s2_w4",
+                                    "rows_f16_f16_tn_0x1_u2_w4",
+                                    "rows_f16_f16_tn_3x1_u2_w4",
+                                    "rows_f16_f16_tn_2x3_u2_w4",
+                                    "rows_f16_f16_tn_2x1_u0_w4",
+                                    "rows_f16_f16_tn_2x1_u2_w6",
+                                    "rows_f16_f16_tn_8x1_u2_w4",
+                                    "rows_f16_f16_tn_2x1_u2_w64",
+                                    "rows_f16_f16_tn_2x1_u2_w4_sw"};
   gs_kernel_t k;
   for (size_t i = 0; i < sizeof ids / sizeof *ids; ++i)
     cr_assert_not(gs_kernel_parse(ids[i], &k), "'%s'", ids[i]);
@@ -234,6 +251,31 @@ Test(kernel, clusters_split_k_without_a_workspace) {
   g.n = 1 << 20; /* more blocks along y than a grid has */
   g.batch = 1;
   cr_assert_eq(gs_kernel_supports(&k, &g), GS_REASON_RANGE);
+}
+
+/* Along x, where a grid is long: a vocabulary is 150,000 rows. */
+Test(kernel, rows_are_covered_and_k_is_not_split) {
+  gs_kernel_t along_k = kernel_of("rows_f16_f16_tn_2x2_u2_w8"),
+              along_m = kernel_of("rows_f16_f16_nn_2x2_u2_w8"),
+              alone = kernel_of("rows_f16_f16_tn_4x1_u2_w4");
+  gs_gemm_t g = plain_call(); /* 100 x 60 */
+  g.batch = 3;
+  gs_launch_t l = gs_kernel_launch(&along_k, &g, 1, 90);
+  cr_assert(l.grid[0] == 50 && l.grid[1] == 30 && l.grid[2] == 3 && l.block == 256 && l.cluster == 1);
+  cr_assert_eq(l.smem, 8u * 2 * 4);
+  cr_assert_eq(gs_kernel_launch(&alone, &g, 1, 90).smem, 0u);
+  l = gs_kernel_launch(&along_m, &g, 1, 90);
+  cr_assert(l.grid[0] == 7 && l.grid[1] == 30);
+  cr_assert_eq(l.smem, 8u * 2 * 8 * 2 * 4);
+  cr_assert(gs_kernel_split_max(&along_k, 80) == 1 && gs_kernel_split_max(&along_k, 90) == 1);
+  cr_assert_eq(gs_kernel_workspace(&along_k, &g, 1, 90), (size_t)0);
+  cr_assert_eq(gs_kernel_workspace(&along_k, &g, 2, 90), SIZE_MAX);
+  g.m = g.ldc = g.ldd = 1 << 22;
+  cr_assert_eq(gs_kernel_supports(&along_k, &g), GS_REASON_SERVED);
+  g.n = 65535 * 2;
+  cr_assert_eq(gs_kernel_supports(&along_k, &g), GS_REASON_SERVED);
+  g.n++;
+  cr_assert_eq(gs_kernel_supports(&along_k, &g), GS_REASON_RANGE);
 }
 
 Test(kernel, direct_kernels_need_no_more_shared_memory_than_every_block_has) {
