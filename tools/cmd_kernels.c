@@ -35,6 +35,7 @@ static const char help[] =
     "  --compile ID      mma_AB_D_LAYOUT_MxNxK_sSTAGES_wWARPS[_v2], wgmma_AB_D_LAYOUT_MxNxK_sSTAGES_wWARPS,\n"
     "                    direct_AB_D_LAYOUT_MxN_uCHUNKS_wWARPS[_sw] or rows_AB_D_LAYOUT_MxN_uLOADS_wWARPS:\n"
     "                    AB f16 or bf16, D the same or f32, LAYOUT nn, tn, nt or tt, tile in elements\n"
+    "                    (M of rows, with LAYOUT n.: in groups of 8)\n"
     "  --sm 80|90        for which GPUs: 80 (8.0, 8.6, 8.9) or 90 (9.0, as sm_90a); unless given, 80, and "
     "for\n"
     "                    wgmma, which runs on no other, 90\n"

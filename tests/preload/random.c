@@ -94,17 +94,20 @@ static int parts_of(const tile_t *tile, int k) {
   return one_of(parts, count);
 }
 
-/* A tile for few columns leaves the others to the next one. */
+/* A tile for few columns leaves the others to another. Odd sizes, which few tiles serve, take turns of their own, and so do
+ * those others. */
 static void print_row(const char *layout, int type, int m, int k, const char *compute, const char *epilogue,
                       const char *batch) {
-  static int turn;
+  static int turns[3];
   const tile_t *tile;
-  bool odd = m % 8 || k % 8;
+  const bool odd = m % 8 || k % 8;
   const int last = k > SIDE ? WIDE : SIDE;
   for (int least = 1, most; least <= last; least = most + 1) {
-    do tile = &tiles[turn++ % LENGTH(tiles)];
+    int *at = &turns[least > 1 ? 2 : odd];
+    do tile = &tiles[(*at)++ % LENGTH(tiles)];
     while ((odd && tile->align != 2) || (least > 1 && tile->narrow));
     most = tile->narrow ? NARROW : last;
+    const int turn = *at;
     printf("%c\t%c\t%d\t%d\t%s\t%s\t%s\t%s\t%s\t%d\t%d\t%s_%s_%s_%s_%s\t%d\t%d\t8\t10\t0\t0\n",
            layout[0] - 32, layout[1] - 32, m, k, types[type].ab_name, types[type].d_name, compute, epilogue,
            batch, least, most, tile->family, types[type].ab_name, types[type].d_name, layout, tile->tile,
