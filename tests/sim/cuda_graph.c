@@ -24,9 +24,27 @@ static void destroy(CUuserObject object) {
 }
 
 static long late_us;
-static void *destroy_late(void *object) {
+static atomic_ullong latest_us, untold;
+
+/* How late a user object really was told, at most, once all are: a busy machine adds to SIM_LATE_US. */
+SIM_EXPORT uint64_t sim_latest_us(void) {
+  while (atomic_load(&untold)) usleep(100);
+  return atomic_load(&latest_us);
+}
+
+typedef struct {
+  CUuserObject object;
+  double since;
+} late_t;
+
+static void *destroy_late(void *argument) {
+  late_t late = *(late_t *)argument;
+  free(argument);
   usleep((useconds_t)late_us);
-  destroy(object);
+  destroy(late.object);
+  unsigned long long took = (unsigned long long)(sim_now_us() - late.since), most = atomic_load(&latest_us);
+  while (took > most && !atomic_compare_exchange_weak(&latest_us, &most, took)) continue;
+  atomic_fetch_sub(&untold, 1);
   return NULL;
 }
 
@@ -38,10 +56,16 @@ __attribute__((constructor)) static void read_lateness(void) {
 static void release(CUuserObject object, unsigned count) {
   pthread_t thread;
   if (atomic_fetch_sub(&object->references, count) != count) return;
-  if (late_us && pthread_create(&thread, NULL, destroy_late, object) == 0)
+  late_t *late = late_us ? malloc(sizeof *late) : NULL;
+  if (late) *late = (late_t){object, sim_now_us()};
+  atomic_fetch_add(&untold, 1);
+  if (late && pthread_create(&thread, NULL, destroy_late, late) == 0) {
     pthread_detach(thread);
-  else
-    destroy(object);
+    return;
+  }
+  free(late);
+  destroy(object);
+  atomic_fetch_sub(&untold, 1);
 }
 
 static CUresult keep(CUgraph graph, CUuserObject object, unsigned count) {

@@ -54,6 +54,9 @@ typedef int sim_last_algo_t(uint64_t algo[8]);        /* libcublasLt: 1 when cub
 typedef uint64_t
 sim_live_t(void); /* libcuda's sim_live: pieces of memory, graphs and user objects there are */
 
+typedef uint64_t
+sim_latest_us_t(void); /* libcuda: how late a user object heard of its graph's end, at most */
+
 extern sim_calls_t sim_calls;
 extern sim_last_t sim_last;
 extern sim_recent_t sim_recent;
