@@ -57,12 +57,13 @@ Test(gpu, verify_survives_a_kernel_that_kills_the_context) {
   HAS(r.out, "ok   mma_");
 }
 
-/* Operands lie between pages that are mapped to nothing. The address sanitizer would make a report of it. */
+/* Operands lie between pages that are mapped to nothing. Sanitizers would make a report of it. */
 Test(gpu, C5_verify_sees_reads_beside_an_operand) {
   static const char *const where[] = {"before", "behind"};
   for (int i = 0; i < 2; i++) {
-    result_t r =
-        sh(ON_SIM "ASAN_OPTIONS=handle_segv=0 SIM_WRONG='mma_f16_f16_tn_64x32x64_s4_*:%s' " SMALL, where[i]);
+    result_t r = sh(ON_SIM "ASAN_OPTIONS=handle_segv=0 TSAN_OPTIONS=handle_segv=0 "
+                           "SIM_WRONG='mma_f16_f16_tn_64x32x64_s4_*:%s' " SMALL,
+                    where[i]);
     STATUS(r, 1);
     HAS(r.out, "FAIL mma_f16_f16_tn_64x32x64_s4_");
     HAS(r.out, "the process ended with signal 11");
