@@ -1,17 +1,7 @@
 /* gemmshim tune on several stand-ins of a GPU: one line for all, and nothing lost however they end. */
-#include "cli.h"
+#include "tuner.h"
 
 SUITE(fleet);
-
-#define ON_SIM "LD_LIBRARY_PATH=$SIM SIM_L2=4096 SIM_CLOCK=set "
-#define FEW    "$G tune --candidates 2 -o t.table "
-#define WIN    "SIM_US='cublasGemmEx:90,lt_*:90,*mma_*:4,direct_*:4,rows_*:4' "
-#define LOSE   "SIM_US='cublasGemmEx:4,lt_*:4,*mma_*:90,direct_*:90,rows_*:90' "
-#define KEYS   "--exact --shape TNx16x8x16 --shape TNx32x8x16 --shape NNx16x8x16 "
-
-static int rows(const char *table) {
-  return atoi(sh("grep -c '^[NT]' %s", table).out);
-}
 
 Test(fleet, every_gpu_tunes_its_share_and_the_tables_are_joined) {
 #define FOUR "SIM_DEVICES=3 " ON_SIM WIN

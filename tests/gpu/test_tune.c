@@ -1,17 +1,9 @@
 /* gemmshim tune on the CPU stand-ins, whose speed is set: what wins a row, and what a broken run leaves. */
-#include "cli.h"
+#include "tuner.h"
 
 SUITE(tune);
 
-#define ON_SIM "LD_LIBRARY_PATH=$SIM SIM_L2=4096 SIM_CLOCK=set "
-#define FEW    "$G tune --candidates 2 -o t.table "
-#define SHAPE  "--shape TNx16x8x16"
-#define WIN    "SIM_US='cublasGemmEx:90,lt_*:90,*mma_*:4,direct_*:4,rows_*:4' "
-#define LOSE   "SIM_US='cublasGemmEx:4,lt_*:4,*mma_*:90,direct_*:90,rows_*:90' "
-
-static int rows(const char *table) {
-  return atoi(sh("grep -c '^[NT]' %s", table).out);
-}
+#define SHAPE "--shape TNx16x8x16"
 
 /* Algorithm 5 is not among those that the stand-in's heuristic offers. */
 Test(tune, the_librarys_own_algorithm_wins_a_row) {
@@ -366,7 +358,6 @@ Test(tune, a_busy_gpu_is_named_and_left_alone) {
 }
 
 Test(tune, shards_have_tables_of_their_own) {
-#define KEYS "--exact --shape TNx16x8x16 --shape TNx32x8x16 --shape NNx16x8x16 "
   STATUS(sh(ON_SIM WIN FEW KEYS "--shard 1/2"), 0);
   STATUS(sh(ON_SIM WIN "SLURM_ARRAY_TASK_ID=5 SLURM_ARRAY_TASK_MIN=4 SLURM_ARRAY_TASK_COUNT=2 " FEW KEYS), 0);
   cr_assert_eq(rows("t.1-of-2.table"), 2);
