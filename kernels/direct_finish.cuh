@@ -4,13 +4,12 @@
 
 #include "direct_tile.cuh"
 
-/* Whether all items may be stored whole, with nothing but alpha to see to. */
+/* Whether items are stored whole, all of the tile's m being inside, D and bias aligned, and without beta. */
 GS_DEVICE int gs_is_plain(const gs_params_t *p, const gs_spot_t *spot, int d_type) {
   const unsigned bytes = gs_bytes(d_type);
-  const unsigned bits =
-      (unsigned)(unsigned long long)p->d | ((unsigned)p->ldd | (unsigned)p->stride_d) * bytes;
-  return (spot->m + GS_BM <= p->m) & (spot->n + GS_BN <= p->n) & (p->epilogue == GS_EPI_DEFAULT) &
-         !p->beta_ptr & (p->beta == 0.0f) & (bits % (GS_ITEM * bytes) == 0);
+  const unsigned bits = (unsigned)(unsigned long long)p->d | (unsigned)(unsigned long long)p->bias |
+                        ((unsigned)p->ldd | (unsigned)p->stride_d) * bytes;
+  return (spot->m + GS_BM <= p->m) & !p->beta_ptr & (p->beta == 0.0f) & (bits % (GS_ITEM * bytes) == 0);
 }
 
 /* Result e of this thread; those of one span lie together along m. */
@@ -29,7 +28,59 @@ GS_DEVICE int gs_item_n(int item) {
   return GS_SWAP ? (gs_lane_t() * 2 + line % 2) * GS_HN + line / 2 : gs_lane_g() * GS_HN + line;
 }
 
+GS_DEVICE void gs_load_item(int type, const char *at, int whole, int count, unsigned raw[4]) {
+  const int bytes = gs_bytes(type);
+  if (whole) {
+    if (GS_ITEM * bytes == 4) raw[0] = gs_load_b32(at);
+    if (GS_ITEM * bytes == 8) gs_load_b64(at, raw);
+    if (GS_ITEM * bytes == 16) gs_load_b128(at, raw);
+    return;
+  }
+#pragma unroll
+  for (int e = 0; e < GS_ITEM; ++e) {
+    unsigned bits = e >= count ? 0 : bytes == 4 ? gs_load_b32(at + e * 4) : gs_load_b16(at + e * 2);
+    if (bytes == 4)
+      raw[e] = bits;
+    else
+      raw[e / 2] = e % 2 ? raw[e / 2] | bits << 16 : bits;
+  }
+}
+
+/* Element e of an item as it was loaded. */
+GS_DEVICE float gs_loaded(int type, const unsigned raw[4], int e) {
+  return type == GS_E_F32 ? gs_float(raw[e]) : gs_widen(type, raw[e / 2] >> e % 2 * 16);
+}
+
 typedef float gs_items_t[GS_SHARE][4]; /* the first GS_ITEM are used */
+
+/* The first of the items that this thread finishes, and how far apart they are. */
+GS_DEVICE int gs_first_item(const gs_params_t *p, const gs_spot_t *spot, int *step) {
+  const int warp = threadIdx.x / 32;
+  *step = GS_WARPS;
+#if GS_CLUSTERS
+  if (gs_rarely(p->special) && p->split_k > 1) {
+    *step *= p->split_k;
+    return spot->rank + p->split_k * warp;
+  }
+#endif
+  return warp;
+}
+
+/* The bias of this thread's items, as it lies in memory. Where these are few it waits in registers. */
+typedef unsigned gs_bias_t[GS_SHARE][4];
+enum { GS_BIAS_EARLY = GS_SHARE <= 2 };
+
+GS_DEVICE void gs_fetch_bias(const gs_params_t *p, const gs_spot_t *spot, int d_type, gs_bias_t bias) {
+  int step, item = gs_first_item(p, spot, &step);
+#pragma unroll
+  for (int j = 0; j < GS_SHARE; ++j, item += step) {
+#pragma unroll
+    for (int e = 0; e < 4; ++e) bias[j][e] = 0;
+    if (spot->plain && item < GS_ITEMS && gs_has_bias(p->epilogue))
+      gs_load_item(d_type, (const char *)p->bias + (spot->m + gs_item_m(item)) * (long long)gs_bytes(d_type),
+                   1, GS_ITEM, bias[j]);
+  }
+}
 
 GS_DEVICE void gs_put(unsigned to, const float v[4]) {
   if (GS_ITEM == 4) {
@@ -130,24 +181,6 @@ GS_DEVICE int gs_whole_items(const void *base, int ld, long long stride, int typ
           (GS_ITEM * gs_bytes(type) - 1)) == 0;
 }
 
-GS_DEVICE void gs_load_item(int type, const char *at, int whole, int count, unsigned raw[4]) {
-  const int bytes = gs_bytes(type);
-  if (whole) {
-    if (GS_ITEM * bytes == 4) raw[0] = gs_load_b32(at);
-    if (GS_ITEM * bytes == 8) gs_load_b64(at, raw);
-    if (GS_ITEM * bytes == 16) gs_load_b128(at, raw);
-    return;
-  }
-#pragma unroll
-  for (int e = 0; e < GS_ITEM; ++e) {
-    unsigned bits = e >= count ? 0 : bytes == 4 ? gs_load_b32(at + e * 4) : gs_load_b16(at + e * 2);
-    if (bytes == 4)
-      raw[e] = bits;
-    else
-      raw[e / 2] = e % 2 ? raw[e / 2] | bits << 16 : bits;
-  }
-}
-
 GS_DEVICE void gs_store_item(int type, char *at, int whole, int count, const float v[4]) {
   const int bytes = gs_bytes(type);
   unsigned raw[4];
@@ -165,10 +198,12 @@ GS_DEVICE void gs_store_item(int type, char *at, int whole, int count, const flo
     if (e < count) gs_store1(type, at + e * bytes, v[e]);
 }
 
-/* Finishes and stores items first, first + step, ... */
-GS_DEVICE void gs_finish(const gs_params_t *p, const gs_spot_t *spot, int d_type, float alpha, float beta,
-                         int first, int step, gs_items_t v) {
+/* Finishes and stores this thread's items. */
+GS_DEVICE void gs_finish(const gs_params_t *p, const gs_spot_t *spot, int d_type, gs_items_t v) {
   const int bytes = gs_bytes(d_type);
+  const float alpha = gs_scalar(p->alpha_ptr, p->alpha), beta = gs_scalar(p->beta_ptr, p->beta);
+  int step;
+  const int first = gs_first_item(p, spot, &step);
   const char *c = (const char *)p->c;
   char *d = (char *)p->d;
   if (p->stride_c) c += blockIdx.z * p->stride_c * bytes;
@@ -198,9 +233,7 @@ GS_DEVICE void gs_finish(const gs_params_t *p, const gs_spot_t *spot, int d_type
     }
     if (beta != 0.0f) {
 #pragma unroll
-      for (int e = 0; e < GS_ITEM; ++e)
-        v[j][e] +=
-            beta * (bytes == 4 ? gs_float(raw_c[j][e]) : gs_widen(d_type, raw_c[j][e / 2] >> e % 2 * 16));
+      for (int e = 0; e < GS_ITEM; ++e) v[j][e] += beta * gs_loaded(d_type, raw_c[j], e);
     }
     if (p->epilogue != GS_EPI_DEFAULT && p->epilogue != GS_EPI_BIAS) {
 #pragma unroll
@@ -211,17 +244,40 @@ GS_DEVICE void gs_finish(const gs_params_t *p, const gs_spot_t *spot, int d_type
   }
 }
 
-/* The same where there is nothing but alpha to see to. */
-GS_DEVICE void gs_store_plain(const gs_params_t *p, const gs_spot_t *spot, int d_type, float alpha, int first,
-                              int step, gs_items_t v) {
+/* v = the epilogue's activation of alpha * v + bias. */
+GS_DEVICE void gs_apply_epilogue(const gs_params_t *p, int d_type, float alpha, const gs_bias_t bias,
+                                 gs_items_t v) {
+#pragma unroll
+  for (int i = 0; i < GS_SHARE * GS_ITEM; ++i) {
+    float *at = &v[i / GS_ITEM][i % GS_ITEM];
+    *at = alpha * *at + gs_loaded(d_type, bias[i / GS_ITEM], i % GS_ITEM);
+  }
+  if (p->epilogue == GS_EPI_BIAS) return;
+#pragma unroll
+  for (int i = 0; i < GS_SHARE * GS_ITEM; ++i) {
+    float *at = &v[i / GS_ITEM][i % GS_ITEM];
+    *at = gs_activate(p->epilogue, *at);
+  }
+}
+
+/* The same where the tile is plain, in the fewest instructions. */
+GS_DEVICE void gs_store_plain(const gs_params_t *p, const gs_spot_t *spot, int d_type, gs_bias_t bias,
+                              gs_items_t v) {
   const int bytes = gs_bytes(d_type);
   char *d = (char *)p->d;
+  float alpha = gs_scalar(p->alpha_ptr, p->alpha);
+  int step, item = gs_first_item(p, spot, &step);
   if (p->special) d += blockIdx.z * p->stride_d * bytes;
+  if (gs_rarely(p->epilogue != GS_EPI_DEFAULT)) {
+    if (!GS_BIAS_EARLY) gs_fetch_bias(p, spot, d_type, bias);
+    gs_apply_epilogue(p, d_type, alpha, bias, v);
+    alpha = 1.0f;
+  }
 #pragma unroll
-  for (int j = 0; j < GS_SHARE; ++j) {
-    const int item = first + j * step, m = spot->m + gs_item_m(item);
+  for (int j = 0; j < GS_SHARE; ++j, item += step) {
+    const int m = spot->m + gs_item_m(item);
     const unsigned n = spot->n + gs_item_n(item);
-    if (item >= GS_ITEMS) continue;
+    if (item >= GS_ITEMS || (int)n >= p->n) continue;
 #pragma unroll
     for (int e = 0; e < GS_ITEM; ++e) v[j][e] *= alpha;
     gs_store_item(d_type, d + m * (long long)bytes + n * (unsigned long long)(p->ldd * (unsigned)bytes), 1,

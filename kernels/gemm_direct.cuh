@@ -167,7 +167,7 @@ GS_DEVICE int gs_chunks_of(unsigned whole, int warp) {
 
 /* acc += op(A) op(B) over this warp's share of the block's chunks. */
 GS_DEVICE void gs_multiply(const gs_params_t *p, gs_spot_t *spot, int type, int d_type, int transa,
-                           int transb, gs_acc_t acc) {
+                           int transb, gs_bias_t bias, gs_acc_t acc) {
   const int kmajor_a = transa, kmajor_b = !transb, warp = threadIdx.x / 32;
   const int kmajor_r = GS_SWAP ? kmajor_a : kmajor_b, kmajor_c = GS_SWAP ? kmajor_b : kmajor_a;
   const int k0 = (spot->first + warp * GS_RUN) * 32;
@@ -183,6 +183,7 @@ GS_DEVICE void gs_multiply(const gs_params_t *p, gs_spot_t *spot, int type, int 
   for (int s = 0; s < GS_STAGES; ++s)
     if (s < left) GS_FETCH(s);
   spot->plain = gs_opaque(gs_is_plain(p, spot, d_type)); /* what it reads of p is near when the end comes */
+  if (GS_BIAS_EARLY) gs_fetch_bias(p, spot, d_type, bias);
 #pragma unroll 1
   for (; left >= 2 * GS_STAGES; left -= GS_STAGES) {
     gs_advance(&a, GS_HM, kmajor_a);
@@ -224,23 +225,18 @@ GS_DEVICE void gs_direct(const gs_params_t *p, int type, int d_type, int transa,
 #endif
   gs_acc_t acc;
   gs_items_t v;
+  gs_bias_t bias;
 #pragma unroll
   for (int e = 0; e < GS_RESULTS; ++e) acc[e / (4 * GS_HC)][e / 4 % GS_HC][e % 4] = 0.0f;
-  gs_multiply(p, &spot, type, d_type, transa, transb, acc);
+  gs_multiply(p, &spot, type, d_type, transa, transb, bias, acc);
   gs_reduce_warps(acc, shared, v);
-  int first = threadIdx.x / 32, step = GS_WARPS;
 #if GS_CLUSTERS
-  if (gs_rarely(p->special) && p->split_k > 1) {
-    gs_reduce_cluster(&spot, p->split_k, shared, v);
-    first = spot.rank + p->split_k * first;
-    step *= p->split_k;
-  }
+  if (gs_rarely(p->special) && p->split_k > 1) gs_reduce_cluster(&spot, p->split_k, shared, v);
 #endif
-  const float alpha = gs_scalar(p->alpha_ptr, p->alpha);
   if (spot.plain)
-    gs_store_plain(p, &spot, d_type, alpha, first, step, v);
+    gs_store_plain(p, &spot, d_type, bias, v);
   else
-    gs_finish(p, &spot, d_type, alpha, gs_scalar(p->beta_ptr, p->beta), first, step, v);
+    gs_finish(p, &spot, d_type, v);
 }
 
 #endif

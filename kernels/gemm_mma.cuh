@@ -30,9 +30,10 @@ GS_DEVICE void gs_mma(const gs_params_t *p, int type, int d_type, int transa, in
   const unsigned shared = gs_shared_address();
   gs_spot_t spot = gs_find_spot(p, transa, transb);
   gs_acc_t acc;
-  gs_multiply(p, &spot, type, d_type, transa, transb, shared, acc);
+  gs_bias_t bias;
+  gs_multiply(p, &spot, type, d_type, transa, transb, shared, bias, acc);
   if (spot.plain) {
-    gs_store_straight(p, &spot, d_type, acc);
+    gs_store_straight(p, &spot, d_type, bias, acc);
     return;
   }
 #if GS_CLUSTERS

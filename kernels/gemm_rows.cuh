@@ -184,12 +184,18 @@ GS_DEVICE float gs_sum_parts(unsigned shared, int parts, int results, int result
   return v;
 }
 
-GS_DEVICE void gs_finish(const gs_params_t *p, int d_type, int m, int n, float v) {
+/* The bias of row m as it lies in memory, asked for ahead of the sums; 0 where there is none. */
+GS_DEVICE unsigned gs_fetch_bias(const gs_params_t *p, int d_type, int m) {
+  const char *at = (const char *)p->bias + m * (long long)gs_bytes(d_type);
+  if (!gs_has_bias(p->epilogue) || m >= p->m) return 0;
+  return d_type == GS_E_F32 ? gs_load_b32(at) : gs_load_b16(at);
+}
+
+GS_DEVICE void gs_finish(const gs_params_t *p, int d_type, int m, int n, unsigned bias, float v) {
   const int bytes = gs_bytes(d_type);
   const float beta = gs_scalar(p->beta_ptr, p->beta);
   if (m >= p->m || n >= p->n) return;
-  v *= gs_scalar(p->alpha_ptr, p->alpha);
-  if (gs_has_bias(p->epilogue)) v += gs_load1(d_type, (const char *)p->bias + m * (long long)bytes);
+  v = gs_scalar(p->alpha_ptr, p->alpha) * v + (d_type == GS_E_F32 ? gs_float(bias) : gs_widen(d_type, bias));
   if (beta != 0.0f)
     v += beta * gs_load1(d_type,
                          (const char *)p->c + (blockIdx.z * p->stride_c + n * (long long)p->ldc + m) * bytes);
@@ -203,11 +209,12 @@ GS_DEVICE void gs_rows_along_k(const gs_params_t *p, const gs_spot_t *spot, int 
   const unsigned shared = gs_shared_address();
   const unsigned thread = threadIdx.x, lane = thread % 32, row = thread / GS_LINE, part = thread / 32 % PARTS;
   float sums[GS_BN] = {0.0f};
+  const unsigned bias = gs_fetch_bias(p, d_type, spot->m + (PARTS == 1 ? row : thread / GS_BN));
   gs_multiply_along_k(p, spot, type, transb, sums);
 #pragma unroll
   for (int n = 0; n < GS_BN; ++n) sums[n] = gs_sum_lanes(sums[n], 1);
   if (PARTS == 1) {
-    if (lane < GS_BN) gs_finish(p, d_type, spot->m + row, spot->n + lane, sums[lane ? GS_BN - 1 : 0]);
+    if (lane < GS_BN) gs_finish(p, d_type, spot->m + row, spot->n + lane, bias, sums[lane ? GS_BN - 1 : 0]);
   } else {
     if (lane == 0) {
 #pragma unroll
@@ -216,7 +223,7 @@ GS_DEVICE void gs_rows_along_k(const gs_params_t *p, const gs_spot_t *spot, int 
     }
     gs_sync();
     if (thread < RESULTS)
-      gs_finish(p, d_type, spot->m + thread / GS_BN, spot->n + thread % GS_BN,
+      gs_finish(p, d_type, spot->m + thread / GS_BN, spot->n + thread % GS_BN, bias,
                 gs_sum_parts(shared, PARTS, RESULTS, thread));
   }
 }
@@ -227,6 +234,7 @@ GS_DEVICE void gs_rows_along_m(const gs_params_t *p, const gs_spot_t *spot, int 
   const unsigned shared = gs_shared_address();
   const unsigned thread = threadIdx.x, lane = thread % 32;
   float sums[GS_BN][8] = {{0.0f}};
+  const unsigned bias = gs_fetch_bias(p, d_type, spot->m + thread % ROWS);
   gs_multiply_along_m(p, spot, type, transb, sums);
 #pragma unroll
   for (int e = 0; e < 8 * GS_BN; ++e) {
@@ -236,7 +244,7 @@ GS_DEVICE void gs_rows_along_m(const gs_params_t *p, const gs_spot_t *spot, int 
   }
   gs_sync();
   if (thread < RESULTS)
-    gs_finish(p, d_type, spot->m + thread % ROWS, spot->n + thread / ROWS,
+    gs_finish(p, d_type, spot->m + thread % ROWS, spot->n + thread / ROWS, bias,
               gs_sum_parts(shared, GS_WARPS, RESULTS, thread));
 }
 

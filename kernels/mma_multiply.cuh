@@ -20,11 +20,12 @@ GS_DEVICE void gs_step(gs_acc_t acc, int type, unsigned rows[GS_N16][4], unsigne
 
 /* acc = op(A) op(B) over this block's k-tiles, one at least. */
 GS_DEVICE void gs_multiply(const gs_params_t *p, gs_spot_t *spot, int type, int d_type, int transa,
-                           int transb, unsigned shared, gs_acc_t acc) {
+                           int transb, unsigned shared, gs_bias_t bias, gs_acc_t acc) {
   const int kmajor_a = transa, kmajor_b = !transb;
   gs_feed_t feed;
   gs_feed_begin(&feed, p, spot, kmajor_a, kmajor_b, shared, 1);
   spot->plain = gs_opaque(gs_is_plain(p, spot, d_type)); /* what it reads of p is near when the end comes */
+  if (GS_BIAS_EARLY) gs_fetch_bias(p, spot, d_type, bias);
 
   gs_clear(acc);
   unsigned at_m[GS_ADDRESSES], at_n[GS_ADDRESSES];

@@ -22,11 +22,12 @@ GS_DEVICE unsigned gs_matrix_step(int tile, int kmajor, int mn, int ks) {
 
 /* acc = op(A) op(B) over this block's k-tiles, one at least. */
 GS_DEVICE void gs_multiply(const gs_params_t *p, gs_spot_t *spot, int type, int d_type, int transa,
-                           int transb, unsigned shared, gs_acc_t acc) {
+                           int transb, unsigned shared, gs_bias_t bias, gs_acc_t acc) {
   const int kmajor_a = transa, kmajor_b = !transb;
   gs_feed_t feed;
   gs_feed_begin(&feed, p, spot, kmajor_a, kmajor_b, shared, 2);
   spot->plain = gs_opaque(gs_is_plain(p, spot, d_type)); /* what it reads of p is near when the end comes */
+  if (GS_BIAS_EARLY) gs_fetch_bias(p, spot, d_type, bias);
 
   const unsigned base = (shared & 0x3ffff) / 16; /* without the block's rank in its cluster */
   const unsigned at_m = base + gs_matrix_step(GS_BM, kmajor_a, spot->warp_m, 0);
