@@ -100,7 +100,7 @@ GS_DEVICE float gs_activate(int epilogue, float x) {
 }
 
 GS_DEVICE int gs_has_bias(int epilogue) {
-  return epilogue == GS_EPI_BIAS || epilogue == GS_EPI_RELU_BIAS || epilogue == GS_EPI_GELU_BIAS;
+  return (epilogue == GS_EPI_BIAS) | (epilogue == GS_EPI_RELU_BIAS) | (epilogue == GS_EPI_GELU_BIAS);
 }
 
 /* A tile in shared memory is cut along its contiguous direction into panels of 64, 32 or 16 elements, rows

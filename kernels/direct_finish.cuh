@@ -55,15 +55,8 @@ typedef float gs_items_t[GS_SHARE][4]; /* the first GS_ITEM are used */
 
 /* The first of the items that this thread finishes, and how far apart they are. */
 GS_DEVICE int gs_first_item(const gs_params_t *p, const gs_spot_t *spot, int *step) {
-  const int warp = threadIdx.x / 32;
-  *step = GS_WARPS;
-#if GS_CLUSTERS
-  if (gs_rarely(p->special) && p->split_k > 1) {
-    *step *= p->split_k;
-    return spot->rank + p->split_k * warp;
-  }
-#endif
-  return warp;
+  *step = GS_WARPS * p->split_k;
+  return spot->rank + p->split_k * (threadIdx.x / 32);
 }
 
 /* The bias of this thread's items, as it lies in memory. Where these are few it waits in registers. */
@@ -76,7 +69,7 @@ GS_DEVICE void gs_fetch_bias(const gs_params_t *p, const gs_spot_t *spot, int d_
   for (int j = 0; j < GS_SHARE; ++j, item += step) {
 #pragma unroll
     for (int e = 0; e < 4; ++e) bias[j][e] = 0;
-    if (spot->plain && item < GS_ITEMS && gs_has_bias(p->epilogue))
+    if (spot->plain & (item < GS_ITEMS) & gs_has_bias(p->epilogue))
       gs_load_item(d_type, (const char *)p->bias + (spot->m + gs_item_m(item)) * (long long)gs_bytes(d_type),
                    1, GS_ITEM, bias[j]);
   }
@@ -261,18 +254,12 @@ GS_DEVICE void gs_apply_epilogue(const gs_params_t *p, int d_type, float alpha, 
 }
 
 /* The same where the tile is plain, in the fewest instructions. */
-GS_DEVICE void gs_store_plain(const gs_params_t *p, const gs_spot_t *spot, int d_type, gs_bias_t bias,
+GS_DEVICE void gs_store_plain(const gs_params_t *p, const gs_spot_t *spot, int d_type, float alpha,
                               gs_items_t v) {
   const int bytes = gs_bytes(d_type);
   char *d = (char *)p->d;
-  float alpha = gs_scalar(p->alpha_ptr, p->alpha);
   int step, item = gs_first_item(p, spot, &step);
   if (p->special) d += blockIdx.z * p->stride_d * bytes;
-  if (gs_rarely(p->epilogue != GS_EPI_DEFAULT)) {
-    if (!GS_BIAS_EARLY) gs_fetch_bias(p, spot, d_type, bias);
-    gs_apply_epilogue(p, d_type, alpha, bias, v);
-    alpha = 1.0f;
-  }
 #pragma unroll
   for (int j = 0; j < GS_SHARE; ++j, item += step) {
     const int m = spot->m + gs_item_m(item);
@@ -283,6 +270,18 @@ GS_DEVICE void gs_store_plain(const gs_params_t *p, const gs_spot_t *spot, int d
     gs_store_item(d_type, d + m * (long long)bytes + n * (unsigned long long)(p->ldd * (unsigned)bytes), 1,
                   GS_ITEM, v[j]);
   }
+}
+
+GS_DEVICE void gs_finish_plain(const gs_params_t *p, const gs_spot_t *spot, int d_type, gs_bias_t bias,
+                               gs_items_t v) {
+  const float alpha = gs_scalar(p->alpha_ptr, p->alpha);
+  if (p->epilogue == GS_EPI_DEFAULT) {
+    gs_store_plain(p, spot, d_type, alpha, v);
+    return;
+  }
+  if (!GS_BIAS_EARLY) gs_fetch_bias(p, spot, d_type, bias);
+  gs_apply_epilogue(p, d_type, alpha, bias, v);
+  gs_store_plain(p, spot, d_type, 1.0f, v);
 }
 
 #endif

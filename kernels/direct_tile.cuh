@@ -10,9 +10,9 @@ enum {
   GS_HR = GS_SWAP ? GS_HM : GS_HN, /* of the operand along the instruction's rows, two to a fragment */
   GS_HC = GS_SWAP ? GS_HN : GS_HM,
   GS_THREADS = GS_WARPS * 32,
-  /* Chunks that a warp takes in a row. Two share a line of 128 bytes where memory runs along k, which counts
-   * for weights that come from far away; one by one, fewer warps idle when k is short. */
-  GS_RUN = GS_SWAP ? 2 : 1,
+  /* Chunks that a warp takes in a row. Two share a line of 128 bytes where memory runs along k, four what comes from memory
+   * at little more cost than one, which counts for weights; one by one, fewer warps idle when k is short. */
+  GS_RUN = GS_SWAP ? (GS_STAGES % 4 == 0 ? 4 : 2) : 1,
   GS_ROUND = GS_STAGES * GS_WARPS,       /* chunks between a stage's use and its next */
   GS_RESULTS = GS_BM * GS_BN / 32,       /* a thread's */
   GS_SPAN = GS_SWAP ? GS_HM : 2 * GS_HM, /* of these lie together in D */
@@ -20,6 +20,11 @@ enum {
   GS_ITEMS = GS_RESULTS / GS_ITEM,
   GS_SHARE = GS_ITEMS > GS_WARPS ? GS_ITEMS / GS_WARPS : 1, /* items that a thread finishes, at most */
   GS_PLANE = 32 * GS_ITEM * 4,                              /* bytes of one item of all lanes */
+  /* One chain of products of all of a warp's k would wait for each of them: two, where there are no others. (Used where both
+   * operands lie along k: elsewhere registers are short.) */
+  GS_CHAINS = GS_HR / 2 * GS_HC == 1 ? 2 : 1,
+  /* Blocks that a multiprocessor is to have room for, where both operands lie along k: ptxas misses it by two registers. */
+  GS_BLOCKS = GS_CHAINS == 2 && GS_WARPS <= 8 ? (GS_STAGES > 4 ? 16 : 24) / GS_WARPS : 1,
   GS_SLICES_BYTES = GS_WARPS > 1 ? GS_WARPS *GS_ITEMS *GS_PLANE : 0,
 };
 
@@ -38,19 +43,22 @@ GS_DEVICE int gs_lane_t(void) {
 }
 
 typedef float gs_acc_t[GS_HR / 2][GS_HC][4];
+typedef gs_acc_t gs_chains_t[GS_CHAINS];
 
 /* Where this block works. */
 typedef struct {
   const char *a, *b; /* of its product */
   int m, n;          /* first element of its tile */
-  int rank;          /* in its cluster */
+  int rank;          /* in its cluster, of p->split_k blocks */
   int first;         /* its chunks of k: all but the last one whole, */
   int whole;         /* this many; */
   int ragged;        /* and, perhaps, one that is loaded element by element */
-  int plain;         /* there is nothing but alpha to see to at the end */
+  int plain;         /* it ends with whole items and without beta, */
+  int quick;         /* and nothing else that is rare has to be seen to after the products */
 } gs_spot_t;
 
-/* What most calls do without, kept apart: every instruction ahead of the first load counts. */
+/* Moves the spot to its product and its part of k: what most calls do without, kept apart, since every instruction ahead of
+ * the first load counts. */
 GS_DEVICE void gs_find_special(const gs_params_t *p, gs_spot_t *spot) {
 #if GS_CLUSTERS
   if (p->split_k > 1) {
@@ -78,7 +86,6 @@ GS_DEVICE gs_spot_t gs_find_spot(const gs_params_t *p, int transa, int transb) {
   spot.n = blockIdx.y * GS_BN;
   spot.whole = (int)((p->k + 31u) / 32) - ragged;
   spot.ragged = ragged;
-  if (gs_rarely(p->special)) gs_find_special(p, &spot);
   return spot;
 }
 

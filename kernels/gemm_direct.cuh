@@ -133,11 +133,12 @@ GS_DEVICE unsigned gs_pair(const unsigned *v, int h, int kmajor, int i, int w) {
   return i % 2 ? gs_high_halves(x, y) : gs_low_halves(x, y);
 }
 
-/* acc += one chunk; r and c are what the operands along rows and columns loaded. */
-GS_DEVICE void gs_step(gs_acc_t acc, int type, int kmajor_r, int kmajor_c, const unsigned *r,
+/* chains += one chunk; r and c are what the operands along rows and columns loaded. */
+GS_DEVICE void gs_step(gs_chains_t chains, int type, int kmajor_r, int kmajor_c, const unsigned *r,
                        const unsigned *c) {
 #pragma unroll
   for (int w = 0; w < 4; w += 2) {
+    const int chain = kmajor_r && kmajor_c ? w / 2 % GS_CHAINS : 0;
 #pragma unroll
     for (int i = 0; i < GS_HR / 2; ++i) {
       const unsigned rows[4] = {
@@ -148,9 +149,9 @@ GS_DEVICE void gs_step(gs_acc_t acc, int type, int kmajor_r, int kmajor_c, const
         const unsigned columns[2] = {gs_pair(c, GS_HC, kmajor_c, j, w),
                                      gs_pair(c, GS_HC, kmajor_c, j, w + 1)};
         if (type == GS_E_BF16)
-          gs_mma_bf16(acc[i][j], rows, columns);
+          gs_mma_bf16(chains[chain][i][j], rows, columns);
         else
-          gs_mma_f16(acc[i][j], rows, columns);
+          gs_mma_f16(chains[chain][i][j], rows, columns);
       }
     }
   }
@@ -165,16 +166,17 @@ GS_DEVICE int gs_chunks_of(unsigned whole, int warp) {
   return count;
 }
 
-/* acc += op(A) op(B) over this warp's share of the block's chunks. */
+/* This warp's share of the block's whole chunks; what comes after the products is prepared under cover of the loads. */
 GS_DEVICE void gs_multiply(const gs_params_t *p, gs_spot_t *spot, int type, int d_type, int transa,
-                           int transb, gs_bias_t bias, gs_acc_t acc) {
+                           int transb, gs_bias_t bias, gs_chains_t chains) {
   const int kmajor_a = transa, kmajor_b = !transb, warp = threadIdx.x / 32;
   const int kmajor_r = GS_SWAP ? kmajor_a : kmajor_b, kmajor_c = GS_SWAP ? kmajor_b : kmajor_a;
   const int k0 = (spot->first + warp * GS_RUN) * 32;
   unsigned v_a[GS_STAGES][GS_WORDS(GS_HM)], v_b[GS_STAGES][GS_WORDS(GS_HN)];
   gs_reader_t a, b;
-#define GS_FETCH(s)   (gs_fetch(&a, GS_HM, kmajor_a, 0, s, v_a[s]), gs_fetch(&b, GS_HN, kmajor_b, 1, s, v_b[s]))
-#define GS_STEP(a, b) gs_step(acc, type, kmajor_r, kmajor_c, GS_SWAP ? a : b, GS_SWAP ? b : a)
+#define GS_FETCH(s) (gs_fetch(&a, GS_HM, kmajor_a, 0, s, v_a[s]), gs_fetch(&b, GS_HN, kmajor_b, 1, s, v_b[s]))
+#define GS_STEP(s)                                                                                           \
+  gs_step(chains, type, kmajor_r, kmajor_c, GS_SWAP ? v_a[s] : v_b[s], GS_SWAP ? v_b[s] : v_a[s])
 
   gs_reader_init(&a, GS_HM, kmajor_a, spot->a, p->lda, spot->m, p->m, k0);
   gs_reader_init(&b, GS_HN, kmajor_b, spot->b, p->ldb, spot->n, p->n, k0);
@@ -182,7 +184,8 @@ GS_DEVICE void gs_multiply(const gs_params_t *p, gs_spot_t *spot, int type, int 
 #pragma unroll
   for (int s = 0; s < GS_STAGES; ++s)
     if (s < left) GS_FETCH(s);
-  spot->plain = gs_opaque(gs_is_plain(p, spot, d_type)); /* what it reads of p is near when the end comes */
+  spot->plain = gs_is_plain(p, spot, d_type); /* what it reads of p is near when the end comes */
+  spot->quick = gs_opaque(spot->plain & !spot->ragged & (p->split_k == 1));
   if (GS_BIAS_EARLY) gs_fetch_bias(p, spot, d_type, bias);
 #pragma unroll 1
   for (; left >= 2 * GS_STAGES; left -= GS_STAGES) {
@@ -190,7 +193,7 @@ GS_DEVICE void gs_multiply(const gs_params_t *p, gs_spot_t *spot, int type, int 
     gs_advance(&b, GS_HN, kmajor_b);
 #pragma unroll
     for (int s = 0; s < GS_STAGES; ++s) {
-      GS_STEP(v_a[s], v_b[s]);
+      GS_STEP(s);
       GS_FETCH(s);
     }
   }
@@ -200,41 +203,71 @@ GS_DEVICE void gs_multiply(const gs_params_t *p, gs_spot_t *spot, int type, int 
   for (; left > 0; left -= GS_STAGES) {
 #pragma unroll
     for (int s = 0; s < GS_STAGES; ++s) {
-      if (s < left) GS_STEP(v_a[s], v_b[s]);
+      if (s < left) GS_STEP(s);
       if (s + GS_STAGES < left) GS_FETCH(s);
     }
-  }
-
-  if (spot->ragged && (unsigned)spot->whole / GS_RUN % GS_WARPS == (unsigned)warp) {
-    const int last = (spot->first + spot->whole) * 32, k_left = p->k - last - gs_lane_t() * 8;
-    gs_reader_init(&a, GS_HM, kmajor_a, spot->a, p->lda, spot->m, p->m, last);
-    gs_reader_init(&b, GS_HN, kmajor_b, spot->b, p->ldb, spot->n, p->n, last);
-    gs_fetch_ragged(&a, GS_HM, kmajor_a, k_left, v_a[0]);
-    gs_fetch_ragged(&b, GS_HN, kmajor_b, k_left, v_b[0]);
-    GS_STEP(v_a[0], v_b[0]);
   }
 #undef GS_FETCH
 #undef GS_STEP
 }
 
+/* The last chunk, which is not to be loaded whole, by the warp whose turn it is. */
+GS_DEVICE void gs_multiply_ragged(const gs_params_t *p, const gs_spot_t *spot, int type, int transa,
+                                  int transb, gs_chains_t chains) {
+  const int kmajor_a = transa, kmajor_b = !transb, warp = threadIdx.x / 32;
+  const int last = (spot->first + spot->whole) * 32, k_left = p->k - last - gs_lane_t() * 8;
+  unsigned v_a[GS_WORDS(GS_HM)], v_b[GS_WORDS(GS_HN)];
+  gs_reader_t a, b;
+  if (!spot->ragged || (unsigned)spot->whole / GS_RUN % GS_WARPS != (unsigned)warp) return;
+  gs_reader_init(&a, GS_HM, kmajor_a, spot->a, p->lda, spot->m, p->m, last);
+  gs_reader_init(&b, GS_HN, kmajor_b, spot->b, p->ldb, spot->n, p->n, last);
+  gs_fetch_ragged(&a, GS_HM, kmajor_a, k_left, v_a);
+  gs_fetch_ragged(&b, GS_HN, kmajor_b, k_left, v_b);
+  gs_step(chains, type, GS_SWAP ? kmajor_a : kmajor_b, GS_SWAP ? kmajor_b : kmajor_a, GS_SWAP ? v_a : v_b,
+          GS_SWAP ? v_b : v_a);
+}
+
+/* acc = the sum of the chains. */
+GS_DEVICE void gs_join_chains(const gs_chains_t chains, gs_acc_t acc) {
+#pragma unroll
+  for (int e = 0; e < GS_RESULTS; ++e) {
+    const int i = e / (4 * GS_HC), j = e / 4 % GS_HC;
+    acc[i][j][e % 4] = chains[0][i][j][e % 4];
+    if (GS_CHAINS == 2) acc[i][j][e % 4] += chains[GS_CHAINS - 1][i][j][e % 4];
+  }
+}
+
 GS_DEVICE void gs_direct(const gs_params_t *p, int type, int d_type, int transa, int transb) {
   const unsigned shared = gs_shared_address();
   gs_spot_t spot = gs_find_spot(p, transa, transb);
+  if (gs_rarely(p->special)) {
+    gs_find_special(p, &spot);
 #if GS_CLUSTERS
-  if (gs_rarely(p->special) && p->split_k > 1) gs_open_cluster(&spot, p->split_k, shared);
+    if (p->split_k > 1) gs_open_cluster(&spot, p->split_k, shared);
 #endif
+  }
+  gs_chains_t chains;
   gs_acc_t acc;
   gs_items_t v;
   gs_bias_t bias;
 #pragma unroll
-  for (int e = 0; e < GS_RESULTS; ++e) acc[e / (4 * GS_HC)][e / 4 % GS_HC][e % 4] = 0.0f;
-  gs_multiply(p, &spot, type, d_type, transa, transb, bias, acc);
+  for (int e = 0; e < GS_CHAINS * GS_RESULTS; ++e)
+    chains[e / GS_RESULTS][e % GS_RESULTS / (4 * GS_HC)][e / 4 % GS_HC][e % 4] = 0.0f;
+  gs_multiply(p, &spot, type, d_type, transa, transb, bias, chains);
+  if (spot.quick) { /* the same as below without what is rare, so that nothing has to be jumped over */
+    gs_join_chains(chains, acc);
+    gs_reduce_warps(acc, shared, v);
+    gs_finish_plain(p, &spot, d_type, bias, v);
+    return;
+  }
+  gs_multiply_ragged(p, &spot, type, transa, transb, chains);
+  gs_join_chains(chains, acc);
   gs_reduce_warps(acc, shared, v);
 #if GS_CLUSTERS
-  if (gs_rarely(p->special) && p->split_k > 1) gs_reduce_cluster(&spot, p->split_k, shared, v);
+  if (p->split_k > 1) gs_reduce_cluster(&spot, p->split_k, shared, v);
 #endif
   if (spot.plain)
-    gs_store_plain(p, &spot, d_type, bias, v);
+    gs_finish_plain(p, &spot, d_type, bias, v);
   else
     gs_finish(p, &spot, d_type, v);
 }

@@ -184,11 +184,13 @@ GS_DEVICE float gs_sum_parts(unsigned shared, int parts, int results, int result
   return v;
 }
 
-/* The bias of row m as it lies in memory, asked for ahead of the sums; 0 where there is none. */
+/* The bias of row m as it lies in memory; 0 where there is none. Asked for while sums are added up: ahead of the first
+ * loads of A it would be in their way. */
 GS_DEVICE unsigned gs_fetch_bias(const gs_params_t *p, int d_type, int m) {
   const char *at = (const char *)p->bias + m * (long long)gs_bytes(d_type);
-  if (!gs_has_bias(p->epilogue) || m >= p->m) return 0;
-  return d_type == GS_E_F32 ? gs_load_b32(at) : gs_load_b16(at);
+  unsigned bias = 0;
+  if (gs_has_bias(p->epilogue) & (m < p->m)) bias = d_type == GS_E_F32 ? gs_load_b32(at) : gs_load_b16(at);
+  return bias;
 }
 
 GS_DEVICE void gs_finish(const gs_params_t *p, int d_type, int m, int n, unsigned bias, float v) {
@@ -209,8 +211,8 @@ GS_DEVICE void gs_rows_along_k(const gs_params_t *p, const gs_spot_t *spot, int 
   const unsigned shared = gs_shared_address();
   const unsigned thread = threadIdx.x, lane = thread % 32, row = thread / GS_LINE, part = thread / 32 % PARTS;
   float sums[GS_BN] = {0.0f};
-  const unsigned bias = gs_fetch_bias(p, d_type, spot->m + (PARTS == 1 ? row : thread / GS_BN));
   gs_multiply_along_k(p, spot, type, transb, sums);
+  const unsigned bias = gs_fetch_bias(p, d_type, spot->m + (PARTS == 1 ? row : thread / GS_BN));
 #pragma unroll
   for (int n = 0; n < GS_BN; ++n) sums[n] = gs_sum_lanes(sums[n], 1);
   if (PARTS == 1) {
@@ -234,8 +236,8 @@ GS_DEVICE void gs_rows_along_m(const gs_params_t *p, const gs_spot_t *spot, int 
   const unsigned shared = gs_shared_address();
   const unsigned thread = threadIdx.x, lane = thread % 32;
   float sums[GS_BN][8] = {{0.0f}};
-  const unsigned bias = gs_fetch_bias(p, d_type, spot->m + thread % ROWS);
   gs_multiply_along_m(p, spot, type, transb, sums);
+  const unsigned bias = gs_fetch_bias(p, d_type, spot->m + thread % ROWS);
 #pragma unroll
   for (int e = 0; e < 8 * GS_BN; ++e) {
     const float v = gs_sum_lanes(sums[e / 8][e % 8], GS_BM);

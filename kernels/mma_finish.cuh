@@ -23,7 +23,7 @@ GS_DEVICE void gs_fetch_bias(const gs_params_t *p, const gs_spot_t *spot, int d_
 #pragma unroll
   for (int f = 0; f < GS_M8; ++f) {
     bias[f][0] = bias[f][1] = 0;
-    if (!spot->plain || !gs_has_bias(p->epilogue)) continue;
+    if (!(spot->plain & gs_has_bias(p->epilogue))) continue;
     if (d_type == GS_E_F32)
       gs_load_b64(from + f * 32, bias[f]);
     else
