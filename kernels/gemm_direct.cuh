@@ -173,7 +173,7 @@ GS_DEVICE void gs_multiply(const gs_params_t *p, gs_spot_t *spot, int type, int 
   const int kmajor_r = GS_SWAP ? kmajor_a : kmajor_b, kmajor_c = GS_SWAP ? kmajor_b : kmajor_a;
   const int k0 = (spot->first + warp * GS_RUN) * 32;
   unsigned v_a[GS_STAGES][GS_WORDS(GS_HM)], v_b[GS_STAGES][GS_WORDS(GS_HN)];
-  gs_reader_t a, b;
+  gs_reader_t a = {0}, b = {0};
 #define GS_FETCH(s) (gs_fetch(&a, GS_HM, kmajor_a, 0, s, v_a[s]), gs_fetch(&b, GS_HN, kmajor_b, 1, s, v_b[s]))
 #define GS_STEP(s)                                                                                           \
   gs_step(chains, type, kmajor_r, kmajor_c, GS_SWAP ? v_a[s] : v_b[s], GS_SWAP ? v_b[s] : v_a[s])
@@ -217,7 +217,7 @@ GS_DEVICE void gs_multiply_ragged(const gs_params_t *p, const gs_spot_t *spot, i
   const int kmajor_a = transa, kmajor_b = !transb, warp = threadIdx.x / 32;
   const int last = (spot->first + spot->whole) * 32, k_left = p->k - last - gs_lane_t() * 8;
   unsigned v_a[GS_WORDS(GS_HM)], v_b[GS_WORDS(GS_HN)];
-  gs_reader_t a, b;
+  gs_reader_t a = {0}, b = {0};
   if (!spot->ragged || (unsigned)spot->whole / GS_RUN % GS_WARPS != (unsigned)warp) return;
   gs_reader_init(&a, GS_HM, kmajor_a, spot->a, p->lda, spot->m, p->m, last);
   gs_reader_init(&b, GS_HN, kmajor_b, spot->b, p->ldb, spot->n, p->n, last);

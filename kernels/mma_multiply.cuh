@@ -22,9 +22,11 @@ GS_DEVICE void gs_step(gs_acc_t acc, int type, unsigned rows[GS_N16][4], unsigne
 GS_DEVICE void gs_multiply(const gs_params_t *p, gs_spot_t *spot, int type, int d_type, int transa,
                            int transb, unsigned shared, gs_bias_t bias, gs_acc_t acc) {
   const int kmajor_a = transa, kmajor_b = !transb;
+  /* How the tile is stored is found out under cover of the loads, but where that would cost a spill. */
+  const int late = GS_N16 * GS_M8 >= 32 && kmajor_a == kmajor_b;
   gs_feed_t feed;
   gs_feed_begin(&feed, p, spot, kmajor_a, kmajor_b, shared, 1);
-  spot->plain = gs_opaque(gs_is_plain(p, spot, d_type)); /* what it reads of p is near when the end comes */
+  if (!late) spot->plain = gs_opaque(gs_is_plain(p, spot, d_type)); /* what it reads of p is near then */
   if (GS_BIAS_EARLY) gs_fetch_bias(p, spot, d_type, bias);
 
   gs_clear(acc);
@@ -73,6 +75,7 @@ GS_DEVICE void gs_multiply(const gs_params_t *p, gs_spot_t *spot, int type, int 
     if (GS_BUFFERS > 1) GS_STEP(GS_KS - 1);
   }
   GS_STEP(GS_KS - 1);
+  if (late) spot->plain = gs_is_plain(p, spot, d_type);
 #undef GS_READ
 #undef GS_STEP
 }

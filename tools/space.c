@@ -77,8 +77,8 @@ static bool deals_out(int warps, int extent) {
   return 4 * warps % chunks == 0;
 }
 
-/* As gemm_mma.cuh shares the tile: warp tiles are multiples of 16, the squarest. The sums, two sets of fragments,
- * and addresses. */
+/* As gemm_mma.cuh shares the tile: warp tiles are multiples of 16, the squarest. The sums, two sets of fragments
+ * or one, and addresses. */
 static int mma_registers(const gs_kernel_t *k) {
   int best = INT_MAX, squarest = INT_MAX;
   if (!deals_out(k->warps, k->bm) || !deals_out(k->warps, k->bn) || !deals_out(k->warps, k->bk))
@@ -87,7 +87,8 @@ static int mma_registers(const gs_kernel_t *k) {
     int along_m = k->warps / along_n, m = k->bm / along_m, n = k->bn / along_n;
     if (k->bm % (16 * along_m) || k->bn % (16 * along_n) || m + n >= squarest) continue;
     squarest = m + n;
-    best = 40 + m * n / 32 + 2 * (m / 8 * 2 + n / 16 * 4);
+    int sums = m * n / 32, sets = sums > 128 ? 1 : 2;
+    best = 40 + sums + sets * (m / 8 * 2 + n / 16 * 4);
   }
   return best;
 }

@@ -122,7 +122,7 @@ peer() {
 generated() {
   "$CLI" verify ${CUBLAS_FILE:+--cublas "$CUBLAS_FILE"} --quick mma_48x64x32_s3_w2 mma_96x64x64_s3_w4 \
     mma_64x96x32_s5_w4_v2 mma_16x32x64_s4_w2 mma_32x16x32_s3_w1 mma_128x160x32_s4_w8 \
-    mma_160x128x32_s4_w8 mma_128x192x32_s3_w8 mma_256x128x32_s3_w8 direct_16x16_u3_w2 direct_16x32_u2_w4 direct_32x8_u2_w2_sw \
+    mma_160x128x32_s4_w8 mma_128x192x32_s3_w8 mma_256x128x32_s3_w8 mma_128x256x64_s3_w8 direct_16x16_u3_w2 direct_16x32_u2_w4 direct_32x8_u2_w2_sw \
     rows_1x1_u4_w4 rows_8x2_u1_w8
 }
 

@@ -277,6 +277,8 @@ static const case_t arguments[] = {
     {"scalars in device memory, relu", 70, 41, 100, 0, 0, 1, 1, 3, E(RELU), -1.5f, -0.5f, true, 0},
     {"alpha 0 in device memory", 40, 41, 100, 0, 0, 1, 1, 1, E(RELU_BIAS), 0, 2, true, 0},
     {"batch, bias, raster", 70, 41, 40, 8, 0, 3, 1, 2, E(BIAS), 1, 0, false, 0},
+    {"gelu, bias, all of m inside", 256, 9, 64, 0, 0, 1, 1, 1, E(GELU_BIAS), 0.0625f, 0, false, 0},
+    {"split-K, relu, bias", 64, 21, 330, 8, 0, 1, 3, 1, E(RELU_BIAS), 0.5f, 0, false, 0},
     {"split-K, gelu", 70, 41, 330, 8, 0, 1, 3, 1, E(GELU), 0.0625f, 0, false, 0},
     {"split-K, batch, more splits than k-tiles", 33, 20, 70, 8, 0, 2, 5, 1, E(DEFAULT), 1, 1, false, 0},
     {"one column, whole rows of A", 45, 1, 640, 8, 0, 2, 1, 1, E(GELU_BIAS), 0.0625f, 0.5f, false, 0},
@@ -357,6 +359,7 @@ Test(kernel_run, S7_C5_C6_rows_compute_every_type_and_layout, .timeout = 600) {
 
 static const case_t unaligned[] = {
     {"odd addresses, beta, bias", 37, 29, 75, 1, 1, 2, 2, 1, E(BIAS), 1, 3, false, 0},
+    {"odd addresses, bias", 64, 29, 40, 1, 1, 1, 1, 1, E(BIAS), 1, 0, false, 0},
     {"odd addresses, gelu", 70, 70, 100, 5, 3, 1, 1, 4, E(GELU), 0.125f, 0, false, 0},
 };
 
