@@ -76,10 +76,10 @@ $(BUILD)/tests/unit/unit: $(EMULATED_OBJS)
 $(BUILD)/tools/generate.o: kernels/mma.cu kernels/direct.cu kernels/wgmma.cu kernels/rows.cu $(wildcard kernels/*.cuh) kernels/tiles.h
 
 # cuobjdump, and nvdisasm which it calls, are not in every toolkit; NVIDIA publishes them as Python packages.
-build/tools/cuobjdump:
+build/tools/cuobjdump: kernels/cuobjdump.txt
 	@mkdir -p build/tools/cuobjdump.d
-	PIP_ROOT_USER_ACTION=ignore python3 -m pip install -q --no-deps --upgrade --target build/tools/cuobjdump.d \
-	  nvidia-cuda-cuobjdump nvidia-cuda-nvdisasm
+	PIP_ROOT_USER_ACTION=ignore python3 -m pip install -q --no-deps --upgrade --require-hashes --target build/tools/cuobjdump.d \
+	  -r kernels/cuobjdump.txt
 	cd build/tools && ln -sf $$(find cuobjdump.d -name nvdisasm -type f) $$(find cuobjdump.d -name cuobjdump -type f) .
 
 ## check-sass: no spills, no stack frame, F32 accumulation in every shipped kernel
