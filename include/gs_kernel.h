@@ -115,6 +115,9 @@ bool gs_kernel_parse(const char *id, gs_kernel_t *k);
 gs_reason_t gs_kernel_supports(const gs_kernel_t *k, const gs_gemm_t *g);
 /* Whether a GPU of this architecture (80, 90 ...) runs k: wgmma is sm_90's alone. */
 bool gs_kernel_runs_on(const gs_kernel_t *k, int sm);
+/* Whether raster says in which order tiles are computed (mma, wgmma): the tiles of n lie along x of the grid then. Else the
+ * order is the grid's, and those of m do. */
+bool gs_kernel_has_raster(const gs_kernel_t *k);
 /* sm: the GPU's architecture (80, 90 ...). From 90 on the parts of a split can be a cluster: direct splits no
  * other way, mma where it can. */
 gs_launch_t gs_kernel_launch(const gs_kernel_t *k, const gs_gemm_t *g, int split_k, int sm);

@@ -253,7 +253,7 @@ GS_DEVICE void gs_apply_epilogue(const gs_params_t *p, int d_type, float alpha, 
   }
 }
 
-/* The same where the tile is plain, in the fewest instructions. */
+/* Stores this thread's items of a plain tile, times alpha, in the fewest instructions. */
 GS_DEVICE void gs_store_plain(const gs_params_t *p, const gs_spot_t *spot, int d_type, float alpha,
                               gs_items_t v) {
   const int bytes = gs_bytes(d_type);
@@ -272,6 +272,7 @@ GS_DEVICE void gs_store_plain(const gs_params_t *p, const gs_spot_t *spot, int d
   }
 }
 
+/* As gs_finish, of a plain tile. */
 GS_DEVICE void gs_finish_plain(const gs_params_t *p, const gs_spot_t *spot, int d_type, gs_bias_t bias,
                                gs_items_t v) {
   const float alpha = gs_scalar(p->alpha_ptr, p->alpha);

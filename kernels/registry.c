@@ -241,14 +241,18 @@ gs_reason_t gs_kernel_supports(const gs_kernel_t *k, const gs_gemm_t *g) {
   return aligned(k, g) ? GS_REASON_SERVED : GS_REASON_ALIGNMENT;
 }
 
+bool gs_kernel_has_raster(const gs_kernel_t *k) {
+  return k->family == GS_FAMILY_MMA || k->family == GS_FAMILY_WGMMA;
+}
+
 bool gs_kernel_runs_on(const gs_kernel_t *k, int sm) {
   return k->family != GS_FAMILY_WGMMA || sm == 90;
 }
 
 int gs_kernel_split_max(const gs_kernel_t *k, int sm) {
   if (!gs_kernel_runs_on(k, sm)) return 0;
-  if (k->family == GS_FAMILY_ROWS) return 1;
-  return k->family != GS_FAMILY_DIRECT ? GS_SPLIT_MAX : sm >= 90 ? GS_DIRECT_SPLITS : 1;
+  if (gs_kernel_has_raster(k)) return GS_SPLIT_MAX;
+  return k->family == GS_FAMILY_DIRECT && sm >= 90 ? GS_DIRECT_SPLITS : 1;
 }
 
 static bool in_cluster(const gs_kernel_t *k, int split_k, int sm) {
@@ -259,20 +263,19 @@ static bool in_cluster(const gs_kernel_t *k, int split_k, int sm) {
 gs_launch_t gs_kernel_launch(const gs_kernel_t *k, const gs_gemm_t *g, int split_k, int sm) {
   gs_launch_t launch = {.block = k->warps * 32u,
                         .cluster = in_cluster(k, split_k, sm) ? (unsigned)split_k : 1};
-  unsigned across = (unsigned)tiles_n(k, g), along = (unsigned)tiles_m(k, g);
+  int64_t across = tiles_m(k, g), along = tiles_n(k, g);
   if (k->family == GS_FAMILY_DIRECT) {
-    across = (unsigned)tiles_m(k, g), along = (unsigned)tiles_n(k, g);
     launch.smem = (unsigned)GS_DIRECT_SLICES(k->bm, k->bn, k->warps);
     if (split_k > 1) launch.smem += (unsigned)GS_DIRECT_SUMS(k->bm, k->bn);
   } else if (k->family == GS_FAMILY_ROWS) {
-    across = (unsigned)tiles_m(k, g), along = (unsigned)tiles_n(k, g);
     launch.smem = (unsigned)GS_ROWS_SMEM(k->bm, k->bn, k->warps, k->transa == GS_OP_T);
   } else {
+    across = tiles_n(k, g), along = tiles_m(k, g);
     launch.smem = (unsigned)GS_MMA_SMEM(k->bm, k->bn, k->bk, k->stages);
     if (launch.cluster > 1) launch.smem += (unsigned)GS_MMA_SUMS(k->bm, k->bn);
   }
-  launch.grid[0] = across;
-  launch.grid[1] = along * (unsigned)split_k;
+  launch.grid[0] = (unsigned)across;
+  launch.grid[1] = (unsigned)along * (unsigned)split_k;
   launch.grid[2] = (unsigned)g->batch;
   return launch;
 }
@@ -281,7 +284,7 @@ size_t gs_kernel_workspace(const gs_kernel_t *k, const gs_gemm_t *g, int split_k
   int64_t all = tile_count(k, g) * g->batch, tiles_k = (g->k + k->bk - 1) / k->bk;
   bool cluster = in_cluster(k, split_k, sm);
   if (split_k == 1) return 0;
-  if (k->family == GS_FAMILY_DIRECT || k->family == GS_FAMILY_ROWS) return cluster ? 0 : SIZE_MAX;
+  if (!gs_kernel_has_raster(k)) return cluster ? 0 : SIZE_MAX;
   if (tiles_m(k, g) * split_k > GRID_LIMIT || tiles_k * split_k >= TILE_LIMIT) return SIZE_MAX;
   if (cluster) return 0;
   if (all > GS_SPLIT_COUNTERS || split_k > GS_SPLIT_MAX) return SIZE_MAX;

@@ -9,10 +9,11 @@ CFLAGS    ?= -std=gnu11 -O2 -g -fPIC -Wall -Wextra -Werror
 DEPFLAGS  ?= -MMD -MP
 
 FATBINS   := build/kernels
+FAMILIES  := mma direct wgmma rows
 # "GS_MMA(128, 64, 32, 4, 4, 16)" -> mma_128x64x32_s4_w4; align 2 -> ..._v2
 # "GS_DIRECT(16, 8, 4, 8, 1)"     -> direct_16x8_u4_w8_sw; swap 0 -> without _sw
 # "GS_ROWS(2, 1, 4, 8)"           -> rows_2x1_u4_w8
-SHIPPED := $(shell sed -n 's/^\(GS_[A-Z]*\)(\(.*\))$$/\1,\2/p' kernels/mma.def kernels/direct.def kernels/wgmma.def kernels/rows.def | tr -d ' ' | awk -F, '\
+SHIPPED := $(shell sed -n 's/^\(GS_[A-Z]*\)(\(.*\))$$/\1,\2/p' $(FAMILIES:%=kernels/%.def) | tr -d ' ' | awk -F, '\
   $$1 == "GS_MMA" { print "mma_" $$2 "x" $$3 "x" $$4 "_s" $$5 "_w" $$6 ($$7 == 2 ? "_v2" : "") } \
   $$1 == "GS_WGMMA" { print "wgmma_" $$2 "x" $$3 "x" $$4 "_s" $$5 "_w" $$6 } \
   $$1 == "GS_DIRECT" { print "direct_" $$2 "x" $$3 "_u" $$4 "_w" $$5 ($$6 == 1 ? "_sw" : "") } \
@@ -30,10 +31,9 @@ tile_flags = -DGS_TILE=$(patsubst $(call field,$(1),1)_%,%,$(1)) -DGS_BM=$(call 
 mma_flags = -DGS_BK=$(call field,$(1),4) -DGS_STAGES=$(patsubst s%,%,$(call field,$(1),5)) \
   -DGS_WARPS=$(patsubst w%,%,$(call field,$(1),6)) -DGS_ALIGN=$(if $(filter %_v2,$(1)),2,16)
 wgmma_flags = -DGS_IS_WGMMA $(mma_flags)
-direct_flags = -DGS_IS_DIRECT -DGS_STAGES=$(patsubst u%,%,$(call field,$(1),4)) \
-  -DGS_WARPS=$(patsubst w%,%,$(call field,$(1),5)) -DGS_SWAP=$(if $(filter %_sw,$(1)),1,0)
-rows_flags = -DGS_IS_ROWS -DGS_STAGES=$(patsubst u%,%,$(call field,$(1),4)) \
-  -DGS_WARPS=$(patsubst w%,%,$(call field,$(1),5))
+loads_flags = -DGS_STAGES=$(patsubst u%,%,$(call field,$(1),4)) -DGS_WARPS=$(patsubst w%,%,$(call field,$(1),5))
+direct_flags = -DGS_IS_DIRECT $(loads_flags) -DGS_SWAP=$(if $(filter %_sw,$(1)),1,0)
+rows_flags = -DGS_IS_ROWS $(loads_flags)
 
 NVCC_FLAGS := -std=c++17 -Iinclude --fatbin -gencode arch=compute_90a,code=sm_90a -Xptxas -v \
   -Xfatbin -compress-all -Werror all-warnings
@@ -53,7 +53,7 @@ $(FATBINS)/$(1)_%.fatbin: kernels/$(1).cu kernels/rules.mk
 $(FATBINS)/$(1)_%.ptx: kernels/$(1).cu kernels/*.cuh
 	$$(NVCC) -std=c++17 -Iinclude -ptx -arch=compute_$(if $(filter wgmma,$(1)),90a,80) $$(call tile_flags,$(1)_$$*) -o $$@ $$<
 endef
-$(foreach family,mma direct wgmma rows,$(eval $(call family_rules,$(family))))
+$(foreach family,$(FAMILIES),$(eval $(call family_rules,$(family))))
 
 $(FATBINS)/gemm_ref.fatbin: kernels/gemm_ref.cu kernels/rules.mk
 	@mkdir -p $(@D)
@@ -73,7 +73,7 @@ $(BUILD)/kernels/emulated_%.o: kernels/emulated.c
 $(BUILD)/tests/unit/unit: $(EMULATED_OBJS)
 
 # The command line carries the sources, for NVRTC.
-$(BUILD)/tools/generate.o: kernels/mma.cu kernels/direct.cu kernels/wgmma.cu kernels/rows.cu $(wildcard kernels/*.cuh) kernels/tiles.h
+$(BUILD)/tools/generate.o: $(FAMILIES:%=kernels/%.cu) $(wildcard kernels/*.cuh) kernels/tiles.h
 
 # cuobjdump, and nvdisasm which it calls, are not in every toolkit; NVIDIA publishes them as Python packages.
 build/tools/cuobjdump: kernels/cuobjdump.txt

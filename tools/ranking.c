@@ -91,9 +91,11 @@ static bool screen_splits(gs_field_t *field, gs_bench_t *bench, const gs_tune_op
 static bool screen_rasters(gs_field_t *field, gs_bench_t *bench, const volatile sig_atomic_t *stopped) {
   double limit = SCREEN_WITHIN * least(field);
   bool fine = true;
-  for (int i = 0, count = field->count; i < count; i++)
-    for (int r = 1; r < RASTERS && field->us[i] <= limit && fine; r++)
+  for (int i = 0, count = field->count; i < count; i++) {
+    gs_kernel_t kernel = gs_kernel_at(field->items[i].index);
+    for (int r = 1; r < RASTERS && gs_kernel_has_raster(&kernel) && field->us[i] <= limit && fine; r++)
       fine = !*stopped && add(field, bench, field->items[i].index, field->items[i].split_k, rasters[r]);
+  }
   return fine;
 }
 

@@ -152,7 +152,7 @@ static void enter_rasters(gs_race_t *race) {
   gs_contender_t lead = *race->kernels.at[0];
   gs_kernel_t kernel = gs_kernel_at(lead.index);
   const gs_gemm_t *g = &race->bench->gemm;
-  if (kernel.family == GS_FAMILY_DIRECT || kernel.family == GS_FAMILY_ROWS) return; /* theirs is the grid's */
+  if (!gs_kernel_has_raster(&kernel)) return;
   for (int i = 0; i < RASTERS; i++) {
     if (g->m <= (int64_t)kernel.bm * rasters[i] / 2 || g->n <= kernel.bn) break; /* the same order again */
     gs_race_enter(race, kernel_contender(lead.index, lead.split_k, rasters[i], lead.predicted_us));

@@ -4,17 +4,17 @@
 SUITE(fleet);
 
 Test(fleet, every_gpu_tunes_its_share_and_the_tables_are_joined) {
-#define FOUR "SIM_DEVICES=3 " ON_SIM WIN
-  result_t r = sh(FOUR FEW KEYS "--shape NNx32x8x16");
+#define THREE "SIM_DEVICES=3 " ON_SIM WIN
+  result_t r = sh(THREE FEW KEYS "--shape NNx32x8x16");
   STATUS(r, 0);
   HAS(r.err, "3 GPUs, ");
   HAS(r.out, "t.table: 4 rows from 3 tables");
   cr_assert_eq(rows("t.table"), 4);
   cr_assert(!exists("t.1-of-3.table") && !exists("t.2-of-3.table"));
-  result_t more = sh(FOUR FEW KEYS "--shape NNx32x8,9x16");
+  result_t more = sh(THREE FEW KEYS "--shape NNx32x8,9x16");
   STATUS(more, 0);
   cr_assert_eq(rows("t.table"), 5, "%s%s", more.out, more.err);
-  STATUS(sh(FOUR FEW "--again --exact --shape NNx32x8x16"), 0);
+  STATUS(sh(THREE FEW "--again --exact --shape NNx32x8x16"), 0);
   cr_assert_eq(rows("t.table"), 5);
   result_t lost = sh("SIM_DEVICES=3 " ON_SIM LOSE FEW "--exact --shape TNx64x8x16");
   STATUS(lost, 0);

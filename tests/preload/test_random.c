@@ -28,15 +28,19 @@ static void teardown(void) {
 
 TestSuite(random, .init = setup, .fini = teardown, .timeout = 300);
 
-/* The same calls with what the option asks for; who served each is in a log that the program reads. */
-static void draws(const char *seed, const char *option) {
+/* So many calls with what the option asks for; who served each is in a log that the program reads. */
+static run_t logged(const char *count, const char *seed, const char *option) {
   char path[256], log[280];
   file_write(folder, "log", "", path);
   snprintf(log, sizeof log, "GEMMSHIM_LOG_FILE=%s", path);
   const setup_t setup = {.table = table,
                          .environment = {"GEMMSHIM_SHAPES=65536", "GEMMSHIM_VRAM_MB=256", "GEMMSHIM_LOG=2",
                                          "GEMMSHIM_LOG_RATE=1000000", log, option}};
-  run_t r = RUN(&setup, "random", "20000", seed, path);
+  return RUN(&setup, "random", count, seed, path);
+}
+
+static void draws(const char *seed, const char *option) {
+  run_t r = logged("20000", seed, option);
   cr_expect_eq(r.status, 0, "seed %s: %s", seed, r.err);
   cr_expect_eq(run_number(&r, "wrong"), 0);
   cr_expect_eq(run_number(&r, "loose"), 0);
@@ -75,12 +79,7 @@ Test(random, a_wrong_element_is_seen) {
 
 /* So is one that is off by two roundings, which cuBLAS's may be. */
 Test(random, a_loose_result_of_ours_is_seen) {
-  char path[256], log[280];
-  file_write(folder, "log", "", path);
-  snprintf(log, sizeof log, "GEMMSHIM_LOG_FILE=%s", path);
-  run_t r = RUN(WITH(.table = table, .environment = {"SIM_WRONG=mma_f16_f16_*:all:0.0015", "GEMMSHIM_LOG=2",
-                                                     "GEMMSHIM_LOG_RATE=1000000", log}),
-                "random", "2000", "5", path);
+  run_t r = logged("2000", "5", "SIM_WRONG=mma_f16_f16_*:all:0.0015");
   cr_expect_gt(run_number(&r, "ours loose"), 20, "%s", r.out);
   cr_expect_eq(run_number(&r, "ours loose"), run_number(&r, "loose"));
   cr_expect_eq(run_number(&r, "wrong"), 0, "%s", r.err);
