@@ -60,8 +60,10 @@ typedef struct gs_params {
  * mma, wgmma: the grid is (tiles of n, tiles of m x split_k, batch). The ring also holds the epilogue's sums. */
 #define GS_LANDING                      16
 #define GS_MMA_SMEM(bm, bn, bk, stages) ((stages) * ((bm) + (bn)) * (bk)*2)
-#define GS_MMA_PITCH(bm)                (((bm) + 8) * 4)
-#define GS_MMA_SUMS(bm, bn)             (GS_LANDING + ((bn) + GS_CLUSTER_MAX) * GS_MMA_PITCH(bm))
+#define GS_STRIP_SMEM(bm, bk, stages)                                                                        \
+  (((bm) + (stages)*64) * (bk)*2) /* as mma but for this; k is not split */
+#define GS_MMA_PITCH(bm)    (((bm) + 8) * 4)
+#define GS_MMA_SUMS(bm, bn) (GS_LANDING + ((bn) + GS_CLUSTER_MAX) * GS_MMA_PITCH(bm))
 /* Whether a block of a cluster finds room on sm_90, which grants it 227 KB. */
 #define GS_MMA_CLUSTERS(bm, bn, bk, stages)                                                                  \
   (GS_MMA_SMEM(bm, bn, bk, stages) + GS_MMA_SUMS(bm, bn) <= 227 << 10)
@@ -79,7 +81,7 @@ typedef struct gs_params {
 #include "gs_gemm.h"
 #include "gs_reason.h"
 
-#define GS_FAMILIES(X) X(MMA, "mma") X(DIRECT, "direct") X(WGMMA, "wgmma") X(ROWS, "rows")
+#define GS_FAMILIES(X) X(MMA, "mma") X(DIRECT, "direct") X(WGMMA, "wgmma") X(ROWS, "rows") X(STRIP, "strip")
 #define X(name, ...)   GS_FAMILY_##name,
 typedef enum { GS_FAMILIES(X) GS_FAMILY_COUNT } gs_family_t;
 #undef X

@@ -1,10 +1,13 @@
-/* All kernels of one tile, as mma.cu, direct.cu and rows.cu, compiled for the CPU. GS_NAME is family and tile. */
+/* All kernels of one tile, as mma.cu, strip.cu, direct.cu and rows.cu, compiled for the CPU. GS_NAME is family and tile. */
 #ifdef GS_IS_DIRECT
 #include "gemm_direct.cuh"
 #define KERNEL gs_direct
 #elif defined GS_IS_ROWS
 #include "gemm_rows.cuh"
 #define KERNEL gs_rows
+#elif defined GS_IS_STRIP
+#include "gemm_strip.cuh"
+#define KERNEL gs_strip
 #else
 #include "gemm_mma.cuh"
 #define KERNEL gs_mma

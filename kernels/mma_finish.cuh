@@ -4,11 +4,17 @@
 
 #include "mma_tile.cuh"
 
+/* A straight ending stores 16 bytes a lane: of four fragments where the tile has so many and D is of two bytes, else 8. */
+GS_DEVICE int gs_by_quads(int d_type) {
+  return GS_M8 % 4 == 0 && gs_bytes(d_type) == 2;
+}
+
 /* Whether a tile may be stored straight: all of its m inside, no beta, D and bias aligned. */
 GS_DEVICE int gs_is_plain(const gs_params_t *p, const gs_spot_t *spot, int d_type) {
   const unsigned bits = (unsigned)(unsigned long long)p->d | (unsigned)(unsigned long long)p->bias |
                         ((unsigned)p->ldd | (unsigned)p->stride_d) * gs_bytes(d_type);
-  return (spot->m + GS_BM <= p->m) & (p->split_k == 1) & !p->beta_ptr & (p->beta == 0.0f) & (bits % 8 == 0);
+  return (spot->m + GS_BM <= p->m) & (p->split_k == 1) & !p->beta_ptr & (p->beta == 0.0f) &
+         (bits % (gs_by_quads(d_type) ? 16 : 8) == 0);
 }
 
 /* Of each fragment the bias of this thread's two columns, as it lies in memory. */
@@ -245,12 +251,31 @@ GS_DEVICE void gs_finish(const gs_params_t *p, const gs_spot_t *spot, int d_type
   }
 }
 
-/* The commonest ending in the fewest instructions: sums from where they are. Lanes that are neighbours in
- * m swap halves of two fragments, so that each stores four elements and four lanes a whole sector. */
+/* Of v[i] of the four lanes of a quad, lane i gets all, in the order of the lanes. */
+GS_DEVICE void gs_turn_quad(unsigned v[4]) {
+#pragma unroll
+  for (int apart = 1; apart <= 2; ++apart) {
+    const int high = threadIdx.x & apart;
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      unsigned *low = &v[apart == 1 ? 2 * i : i], *up = low + apart;
+      const unsigned theirs = gs_swap_lanes(high ? *low : *up, apart);
+      *low = high ? theirs : *low;
+      *up = high ? *up : theirs;
+    }
+  }
+}
+
+/* The commonest ending in the fewest instructions: sums from where they are. Lanes that are neighbours in m turn four
+ * fragments, so that each stores 16 bytes and a quad two sectors, or swap halves of two, and store a sector. */
 GS_DEVICE void gs_store_straight(const gs_params_t *p, const gs_spot_t *spot, int d_type, gs_bias_t bias,
                                  gs_acc_t acc) {
   const int bytes = gs_bytes(d_type), lane = threadIdx.x % 32, odd = lane % 2, wide = bytes == 4;
-  const int m = spot->m + spot->warp_m + (wide ? lane % 4 * 2 : odd * 8 + lane % 4 / 2 * 4);
+  const int quads = gs_by_quads(d_type);
+  const int m = spot->m + spot->warp_m +
+                (wide    ? lane % 4 * 2
+                 : quads ? lane % 4 * 8
+                         : odd * 8 + lane % 4 / 2 * 4);
   const unsigned n = spot->n + spot->warp_n + lane / 4, ld_bytes = p->ldd * (unsigned)bytes;
   float alpha = gs_scalar(p->alpha_ptr, p->alpha);
   char *d = (char *)p->d + m * (long long)bytes + n * (unsigned long long)ld_bytes;
@@ -263,7 +288,18 @@ GS_DEVICE void gs_store_straight(const gs_params_t *p, const gs_spot_t *spot, in
 #pragma unroll
   for (int i = 0; i < 2 * GS_N16; ++i) {
 #pragma unroll
-    for (int f = 0; f < GS_M8; f += 2) {
+    for (int f = 0; f < (quads ? GS_M8 : 0); f += 4) {
+      unsigned raw[4];
+#pragma unroll
+      for (int j = 0; j < 4; ++j) {
+        const float *v = acc[i / 2][f + j] + i % 2 * 2;
+        raw[j] = gs_narrow2(d_type, alpha * v[0], alpha * v[1]);
+      }
+      gs_turn_quad(raw);
+      if ((int)n + 8 * i < p->n) gs_store_b128(d + (unsigned long long)ld_bytes * (8 * i) + f * 16, raw);
+    }
+#pragma unroll
+    for (int f = 0; f < (quads ? 0 : GS_M8); f += 2) {
       const float *v = acc[i / 2][f] + i % 2 * 2, *w = acc[i / 2][f + 1] + i % 2 * 2;
       char *to = d + (unsigned long long)ld_bytes * (8 * i) + f * 8 * bytes;
       const int inside = (int)n + 8 * i < p->n;

@@ -5,6 +5,8 @@
 #include "mma_finish.cuh"
 #include "mma_loader.cuh"
 
+enum { GS_BLOCKS = 1 }; /* of a multiprocessor, at least */
+
 GS_DEVICE void gs_step(gs_acc_t acc, int type, unsigned rows[GS_N16][4], unsigned columns[GS_M16][4]) {
 #pragma unroll
   for (int i = 0; i < GS_N16; ++i) {

@@ -1,4 +1,4 @@
-/* Families mma and wgmma: what follows from the tile's constants, and where a block works. */
+/* Families mma, wgmma and strip: what follows from the tile's constants, and where a block works. */
 #ifndef GS_MMA_TILE_CUH
 #define GS_MMA_TILE_CUH
 
@@ -12,6 +12,11 @@
 #define GS_FITS(n) (GS_WARPS % (n) == 0 && GS_BN % (16 * (n)) == 0 && GS_BM * (n) % (16 * GS_WARPS) == 0)
 #endif
 #define GS_COST(n) (GS_FITS(n) ? GS_BM * (n) / GS_WARPS + GS_BN / (n) : 1 << 20)
+
+/* Slices of GS_BN columns in a block's tile: family strip computes one after another. */
+#ifndef GS_SLICES
+#define GS_SLICES 1
+#endif
 
 enum {
   GS_THREADS = GS_WARPS * 32,
@@ -28,8 +33,14 @@ enum {
   GS_BUFFERS =
       GS_N16 * GS_M8 > 32 ? 1 : 2, /* of fragments: beside more than 128 sums there is no room for two */
   GS_A_BYTES = GS_BM * GS_BK * 2,
-  GS_STAGE_BYTES = GS_A_BYTES + GS_BN * GS_BK * 2,
+  GS_B_BYTES = GS_BN * GS_BK * 2,
+#ifdef GS_IS_STRIP /* a ring for B alone, behind A */
+  GS_STAGE_BYTES = GS_B_BYTES,
+  GS_RING_BYTES = GS_A_BYTES + GS_STAGES * GS_STAGE_BYTES,
+#else
+  GS_STAGE_BYTES = GS_A_BYTES + GS_B_BYTES,
   GS_RING_BYTES = GS_STAGES * GS_STAGE_BYTES,
+#endif
   GS_COPIES = ((GS_BM > GS_BN ? GS_BM : GS_BN) * GS_BK / 8 + GS_THREADS - 1) / GS_THREADS,
   /* Epilogue: fp32 sums in the ring's place, [n][m], all 16-row steps of a warp in one pass if there is
    * room; the pitch puts 4 consecutive rows into distinct banks. */
@@ -50,7 +61,11 @@ GS_ASSERT(GS_KS % 2 == 0 && GS_STAGES >= 2 && GS_ROOM >= 1, "tile, stages or roo
 GS_ASSERT(GS_THREADS / 8 % (GS_PANEL(GS_BK) / 8) == 0, "a thread's chunks must share their permutation");
 GS_ASSERT(GS_THREADS / 8 % (GS_PANEL(GS_BM) / 8) == 0, "a thread's chunks must share their permutation");
 GS_ASSERT(GS_THREADS / 8 % (GS_PANEL(GS_BN) / 8) == 0, "a thread's chunks must share their permutation");
+#ifdef GS_IS_STRIP
+GS_ASSERT(GS_RING_BYTES == GS_STRIP_SMEM(GS_BM, GS_BK, GS_STAGES), "the host asks for another size");
+#else
 GS_ASSERT(GS_RING_BYTES == GS_MMA_SMEM(GS_BM, GS_BN, GS_BK, GS_STAGES), "the host asks for another size");
+#endif
 
 typedef float gs_acc_t[GS_N16][GS_M8][4];
 
@@ -145,7 +160,7 @@ GS_DEVICE gs_spot_t gs_find_spot(const gs_params_t *p, int transa, int transb) {
     }
   }
   spot.m = tile_m * GS_BM;
-  spot.n = tile_n * GS_BN;
+  spot.n = tile_n * (GS_BN * GS_SLICES);
 #ifdef GS_IS_WGMMA
   spot.warp_m = warp / GS_WARPS_N * GS_WM;
   spot.warp_n = warp % GS_WARPS_N * GS_WN;

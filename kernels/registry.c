@@ -117,11 +117,20 @@ static bool family_computes(int ab_type, int d_type) {
   return false;
 }
 
-/* A warpgroup takes 64 of n, and 64, 128 or 256 of m, out of panels of 64. */
+/* A warpgroup takes 64 of n, and 64, 128 or 256 of m, out of panels of 64; the ring has room for its sums. */
 static bool for_warpgroups(int bm, int bn, int bk, int stages, int warps) {
   int columns = bm * bn / (16 * warps);
-  if (warps % 4 || bn % 64 || bk % 64 || stages < 4 || bn / 16 > 8 || warps * 16 % bn ||
-      columns * 16 * warps != bm * bn)
+  if (warps % 4 || bn % 64 || bk % 64 || bn / 16 > 8 || warps * 16 % bn || columns * 16 * warps != bm * bn ||
+      GS_MMA_SMEM(bm, bn, bk, stages) < bn * GS_MMA_PITCH(bm))
+    return false;
+  return columns == 64 || columns == 128 || columns == 256;
+}
+
+/* As many of m for a warpgroup; 64 of n at a time, out of more. */
+static bool for_strips(int bm, int bn, int bk, int stages, int warps) {
+  int columns = 4 * bm / warps;
+  if (warps % 4 || bn % 64 || bn < 128 || bk % 64 || columns * warps != 4 * bm ||
+      GS_STRIP_SMEM(bm, bk, stages) < 64 * GS_MMA_PITCH(bm))
     return false;
   return columns == 64 || columns == 128 || columns == 256;
 }
@@ -148,6 +157,8 @@ static bool parse_tile(const char *text, gs_kernel_t *k) {
     if (stages < 2 || warps < 1 || warps > 32) return false;
     k->align = text[length] ? 2 : 16;
     if (k->family == GS_FAMILY_WGMMA && !for_warpgroups(bm, bn, bk, stages, warps)) return false;
+    if (k->family == GS_FAMILY_STRIP && (k->align < 16 || !for_strips(bm, bn, bk, stages, warps)))
+      return false;
   }
   k->bm = (int16_t)bm, k->bn = (int16_t)bn, k->bk = (int16_t)bk;
   k->stages = (uint8_t)stages, k->warps = (uint8_t)warps;
@@ -233,6 +244,7 @@ gs_reason_t gs_kernel_supports(const gs_kernel_t *k, const gs_gemm_t *g) {
   if (g->a_type != k->ab_type || g->d_type != k->d_type) return GS_REASON_KERNEL;
   if (op_of(g->transa) != k->transa || op_of(g->transb) != k->transb) return GS_REASON_KERNEL;
   if (g->d_type == GS_TYPE_F32 && g->k > GS_F32_DEPTH) return GS_REASON_KERNEL;
+  if (k->family == GS_FAMILY_STRIP && g->k > k->bk) return GS_REASON_KERNEL;
   if (g->m > SIZE_LIMIT || g->n > SIZE_LIMIT || g->k > SIZE_LIMIT || g->batch > GRID_LIMIT)
     return GS_REASON_RANGE;
   if (g->lda > LD_LIMIT || g->ldb > LD_LIMIT || g->ldc >= SIZE_LIMIT || g->ldd >= SIZE_LIMIT)
@@ -242,21 +254,21 @@ gs_reason_t gs_kernel_supports(const gs_kernel_t *k, const gs_gemm_t *g) {
 }
 
 bool gs_kernel_has_raster(const gs_kernel_t *k) {
-  return k->family == GS_FAMILY_MMA || k->family == GS_FAMILY_WGMMA;
+  return k->family != GS_FAMILY_DIRECT && k->family != GS_FAMILY_ROWS;
 }
 
 bool gs_kernel_runs_on(const gs_kernel_t *k, int sm) {
-  return k->family != GS_FAMILY_WGMMA || sm == 90;
+  return sm == 90 || (k->family != GS_FAMILY_WGMMA && k->family != GS_FAMILY_STRIP);
 }
 
 int gs_kernel_split_max(const gs_kernel_t *k, int sm) {
   if (!gs_kernel_runs_on(k, sm)) return 0;
-  if (gs_kernel_has_raster(k)) return GS_SPLIT_MAX;
+  if (k->family == GS_FAMILY_MMA || k->family == GS_FAMILY_WGMMA) return GS_SPLIT_MAX;
   return k->family == GS_FAMILY_DIRECT && sm >= 90 ? GS_DIRECT_SPLITS : 1;
 }
 
 static bool in_cluster(const gs_kernel_t *k, int split_k, int sm) {
-  if (split_k == 1 || split_k > GS_CLUSTER_MAX || sm < 90 || k->family == GS_FAMILY_ROWS) return false;
+  if (split_k == 1 || split_k > GS_CLUSTER_MAX || sm < 90 || gs_kernel_split_max(k, sm) == 1) return false;
   return k->family == GS_FAMILY_DIRECT || GS_MMA_CLUSTERS(k->bm, k->bn, k->bk, k->stages);
 }
 
@@ -271,7 +283,8 @@ gs_launch_t gs_kernel_launch(const gs_kernel_t *k, const gs_gemm_t *g, int split
     launch.smem = (unsigned)GS_ROWS_SMEM(k->bm, k->bn, k->warps, k->transa == GS_OP_T);
   } else {
     across = tiles_n(k, g), along = tiles_m(k, g);
-    launch.smem = (unsigned)GS_MMA_SMEM(k->bm, k->bn, k->bk, k->stages);
+    launch.smem = (unsigned)(k->family == GS_FAMILY_STRIP ? GS_STRIP_SMEM(k->bm, k->bk, k->stages)
+                                                          : GS_MMA_SMEM(k->bm, k->bn, k->bk, k->stages));
     if (launch.cluster > 1) launch.smem += (unsigned)GS_MMA_SUMS(k->bm, k->bn);
   }
   launch.grid[0] = (unsigned)across;
@@ -284,7 +297,7 @@ size_t gs_kernel_workspace(const gs_kernel_t *k, const gs_gemm_t *g, int split_k
   int64_t all = tile_count(k, g) * g->batch, tiles_k = (g->k + k->bk - 1) / k->bk;
   bool cluster = in_cluster(k, split_k, sm);
   if (split_k == 1) return 0;
-  if (!gs_kernel_has_raster(k)) return cluster ? 0 : SIZE_MAX;
+  if (k->family != GS_FAMILY_MMA && k->family != GS_FAMILY_WGMMA) return cluster ? 0 : SIZE_MAX;
   if (tiles_m(k, g) * split_k > GRID_LIMIT || tiles_k * split_k >= TILE_LIMIT) return SIZE_MAX;
   if (cluster) return 0;
   if (all > GS_SPLIT_COUNTERS || split_k > GS_SPLIT_MAX) return SIZE_MAX;

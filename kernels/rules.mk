@@ -1,4 +1,4 @@
-# Kernels: one fatbin a line of mma.def, direct.def, rows.def (sm_80 and sm_90a machine code, compressed, no PTX) and wgmma.def (sm_90a),
+# Kernels: one fatbin a line of mma.def, direct.def, rows.def (sm_80 and sm_90a machine code, compressed, no PTX) and of wgmma.def and strip.def (sm_90a),
 # embedded in registry.o; the FP64 reference; the kernels' source as C for the CPU (tests). Fatbins are the same
 # for every kind of host build, so they lie under build/ whatever BUILD is.
 BUILD     ?= build
@@ -9,13 +9,14 @@ CFLAGS    ?= -std=gnu11 -O2 -g -fPIC -Wall -Wextra -Werror
 DEPFLAGS  ?= -MMD -MP
 
 FATBINS   := build/kernels
-FAMILIES  := mma direct wgmma rows
+FAMILIES  := mma direct wgmma rows strip
 # "GS_MMA(128, 64, 32, 4, 4, 16)" -> mma_128x64x32_s4_w4; align 2 -> ..._v2
 # "GS_DIRECT(16, 8, 4, 8, 1)"     -> direct_16x8_u4_w8_sw; swap 0 -> without _sw
 # "GS_ROWS(2, 1, 4, 8)"           -> rows_2x1_u4_w8
 SHIPPED := $(shell sed -n 's/^\(GS_[A-Z]*\)(\(.*\))$$/\1,\2/p' $(FAMILIES:%=kernels/%.def) | tr -d ' ' | awk -F, '\
   $$1 == "GS_MMA" { print "mma_" $$2 "x" $$3 "x" $$4 "_s" $$5 "_w" $$6 ($$7 == 2 ? "_v2" : "") } \
   $$1 == "GS_WGMMA" { print "wgmma_" $$2 "x" $$3 "x" $$4 "_s" $$5 "_w" $$6 } \
+  $$1 == "GS_STRIP" { print "strip_" $$2 "x" $$3 "x" $$4 "_s" $$5 "_w" $$6 } \
   $$1 == "GS_DIRECT" { print "direct_" $$2 "x" $$3 "_u" $$4 "_w" $$5 ($$6 == 1 ? "_sw" : "") } \
   $$1 == "GS_ROWS" { print "rows_" $$2 "x" $$3 "_u" $$4 "_w" $$5 }')
 SHIPPED_FATBINS := $(SHIPPED:%=$(FATBINS)/%.fatbin)
@@ -27,18 +28,22 @@ EMULATED_OBJS := $(BUILD)/kernels/emulate.o $(BUILD)/kernels/emulate_wgmma.o $(S
 # The constants that a family wants, from the name of a tile with its family: "mma 128 64 32 s4 w4".
 field = $(word $(2),$(subst x, ,$(subst _, ,$(1))))
 tile_flags = -DGS_TILE=$(patsubst $(call field,$(1),1)_%,%,$(1)) -DGS_BM=$(call field,$(1),2) \
-  -DGS_BN=$(call field,$(1),3) $(call $(call field,$(1),1)_flags,$(1))
-mma_flags = -DGS_BK=$(call field,$(1),4) -DGS_STAGES=$(patsubst s%,%,$(call field,$(1),5)) \
+  $(call $(call field,$(1),1)_flags,$(1))
+columns_flag = -DGS_BN=$(call field,$(1),3)
+steps_flags = -DGS_BK=$(call field,$(1),4) -DGS_STAGES=$(patsubst s%,%,$(call field,$(1),5)) \
   -DGS_WARPS=$(patsubst w%,%,$(call field,$(1),6)) -DGS_ALIGN=$(if $(filter %_v2,$(1)),2,16)
+mma_flags = $(columns_flag) $(steps_flags)
 wgmma_flags = -DGS_IS_WGMMA $(mma_flags)
-loads_flags = -DGS_STAGES=$(patsubst u%,%,$(call field,$(1),4)) -DGS_WARPS=$(patsubst w%,%,$(call field,$(1),5))
+strip_flags = -DGS_IS_WGMMA -DGS_IS_STRIP -DGS_BN=64 '-DGS_SLICES=($(call field,$(1),3)/64)' $(steps_flags)
+loads_flags = $(columns_flag) -DGS_STAGES=$(patsubst u%,%,$(call field,$(1),4)) -DGS_WARPS=$(patsubst w%,%,$(call field,$(1),5))
 direct_flags = -DGS_IS_DIRECT $(loads_flags) -DGS_SWAP=$(if $(filter %_sw,$(1)),1,0)
 rows_flags = -DGS_IS_ROWS $(loads_flags)
 
 NVCC_FLAGS := -std=c++17 -Iinclude --fatbin -gencode arch=compute_90a,code=sm_90a -Xptxas -v \
   -Xfatbin -compress-all -Werror all-warnings
 SM_80 := -gencode arch=compute_80,code=sm_80
-$(FATBINS)/wgmma_%.fatbin: SM_80 :=
+FOR_HOPPER := wgmma strip
+$(foreach family,$(FOR_HOPPER),$(eval $(FATBINS)/$(family)_%.fatbin: SM_80 :=))
 # What ptxas says (registers, spills) is kept beside the fatbin for check-sass, and shown when it fails. The
 # fatbin appears whole or not at all.
 nvcc_fatbin = $(NVCC) $(NVCC_FLAGS) $(SM_80) $(1) -MD -MP -MT $@ -MF $@.d -o $@.$$$$ $< \
@@ -51,7 +56,7 @@ $(FATBINS)/$(1)_%.fatbin: kernels/$(1).cu kernels/rules.mk
 	@$$(call nvcc_fatbin,$$(call tile_flags,$(1)_$$*))
 # For check-sass where there is no cuobjdump.
 $(FATBINS)/$(1)_%.ptx: kernels/$(1).cu kernels/*.cuh
-	$$(NVCC) -std=c++17 -Iinclude -ptx -arch=compute_$(if $(filter wgmma,$(1)),90a,80) $$(call tile_flags,$(1)_$$*) -o $$@ $$<
+	$$(NVCC) -std=c++17 -Iinclude -ptx -arch=compute_$(if $(filter $(FOR_HOPPER),$(1)),90a,80) $$(call tile_flags,$(1)_$$*) -o $$@ $$<
 endef
 $(foreach family,$(FAMILIES),$(eval $(call family_rules,$(family))))
 

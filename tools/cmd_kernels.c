@@ -248,12 +248,15 @@ static int list_all(const gs_command_t *command) {
                                   : GS_EXIT_MACHINE;
 }
 
+static bool for_hopper_alone(const char *id) {
+  gs_kernel_t kernel;
+  return id && gs_kernel_parse(id, &kernel) && !gs_kernel_runs_on(&kernel, 80);
+}
+
 /* Where neither --sm nor a GPU says. */
 static int usual_sm(const gs_command_t *command) {
-  static const char wgmma[] = "wgmma_";
-  bool any = command->compile && !strncmp(command->compile, wgmma, sizeof wgmma - 1);
-  for (int i = 0; i < command->name_count && !any; i++)
-    any = !strncmp(command->names[i], wgmma, sizeof wgmma - 1);
+  bool any = for_hopper_alone(command->compile);
+  for (int i = 0; i < command->name_count && !any; i++) any = for_hopper_alone(command->names[i]);
   return any ? 90 : 80;
 }
 

@@ -17,6 +17,7 @@
   X(direct, "kernels/direct.cu")                                                                             \
   X(wgmma, "kernels/wgmma.cu")                                                                               \
   X(rows, "kernels/rows.cu")                                                                                 \
+  X(strip, "kernels/strip.cu")                                                                               \
   X(gemm_mma, "kernels/gemm_mma.cuh")                                                                        \
   X(mma_tile, "kernels/mma_tile.cuh")                                                                        \
   X(mma_loader, "kernels/mma_loader.cuh")                                                                    \
@@ -24,6 +25,7 @@
   X(mma_multiply, "kernels/mma_multiply.cuh")                                                                \
   X(wgmma_multiply, "kernels/wgmma_multiply.cuh")                                                            \
   X(wgmma_ptx, "kernels/wgmma_ptx.cuh")                                                                      \
+  X(gemm_strip, "kernels/gemm_strip.cuh")                                                                    \
   X(gemm_rows, "kernels/gemm_rows.cuh")                                                                      \
   X(gemm_direct, "kernels/gemm_direct.cuh")                                                                  \
   X(direct_tile, "kernels/direct_tile.cuh")                                                                  \
@@ -112,7 +114,8 @@ static void request_make(request_t *r, const char *id, const gs_kernel_t *k, con
   add_option(r, "--ptxas-options=-v");
   add_option(r, "-DGS_TILE=%s", tile);
   add_option(r, "-DGS_BM=%d", k->bm);
-  add_option(r, "-DGS_BN=%d", k->bn);
+  add_option(r, "-DGS_BN=%d", k->family == GS_FAMILY_STRIP ? 64 : k->bn);
+  if (k->family == GS_FAMILY_STRIP) add_option(r, "-DGS_SLICES=%d", k->bn / 64);
   add_option(r, "-DGS_BK=%d", k->bk);
   add_option(r, "-DGS_STAGES=%d", k->stages);
   add_option(r, "-DGS_WARPS=%d", k->warps);
@@ -144,10 +147,12 @@ static gs_status_t find_or_compile(const request_t *r, uint64_t cache_bytes, gs_
 }
 
 /* --- judgement --- */
-/* fp32 accumulators of a thread: warps share the tile, those of direct share k; a lane of rows has 8 rows at most. */
+/* fp32 accumulators of a thread: warps share the tile, or strip's slice of it, those of direct share k; a lane of rows has 8
+ * rows at most. */
 static int accumulators(const gs_kernel_t *k) {
   if (k->family == GS_FAMILY_ROWS) return GS_ROWS_OF(1, k->transa == GS_OP_T) * k->bn;
-  return k->bm * k->bn / (k->family == GS_FAMILY_DIRECT ? 32 : k->warps * 32);
+  int columns = k->family == GS_FAMILY_STRIP ? 64 : k->bn;
+  return k->bm * columns / (k->family == GS_FAMILY_DIRECT ? 32 : k->warps * 32);
 }
 
 static gs_status_t judge_before(const gs_kernel_t *k, const struct arch *arch, gs_cubin_t *cubin) {

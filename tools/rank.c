@@ -43,6 +43,10 @@
 #define WGMMA_LOAD_CLOCKS   2180.0 /* of a k-tile, over those in flight but two */
 #define WGMMA_BLOCK_CLOCKS  4730.0
 
+#define STRIP_BYTES_PER_CLOCK 36.0
+#define STRIP_SLICE_CLOCKS    700.0
+#define STRIP_BLOCK_CLOCKS    3000.0
+
 #define DIRECT_CLOCKS     1377.0 /* of a block: to start, multiply the last chunk, reduce, store */
 #define DIRECT_LAUNCH_US  1.63
 #define DIRECT_MMA_CLOCKS 36.0 /* of one instruction of a warp, with what it needs around it */
@@ -147,6 +151,19 @@ static double rows_us(const gs_gpu_t *gpu, const gs_kernel_t *k, const gs_gemm_t
   return ROWS_LAUNCH_US + (fmax(waves * alone, together) + multiplying) / (gpu->clock_khz * 1e-3);
 }
 
+/* What is stored, and what of B is loaded for it, comes through the second-level cache. */
+static double strip_us(const gs_gpu_t *gpu, const gs_kernel_t *k, const gs_gemm_t *g, int split_k,
+                       gs_at_once_t at_once) {
+  double tiles = ceil_div((double)g->m, k->bm) * ceil_div((double)g->n, k->bn) * g->batch * split_k;
+  double slices = ceil_div(fmin((double)g->n, k->bn), 64);
+  double waves = ceil_div(tiles, at_once.room);
+  double together = fmin(ceil_div(tiles, gpu->device.sms), at_once.fitting);
+  double bytes = 64.0 * (k->bk * gs_type_bytes[k->ab_type] + k->bm * gs_type_bytes[k->d_type]);
+  double slice = fmax(STRIP_SLICE_CLOCKS, together * fmax(bytes / STRIP_BYTES_PER_CLOCK,
+                                                          64.0 * k->bm * k->bk / WGMMA_FMA_PER_CLOCK));
+  return LAUNCH_US + waves * (slices * slice + STRIP_BLOCK_CLOCKS) / (gpu->clock_khz * 1e-3);
+}
+
 /* Operands and result pass the memory once, whoever computes. */
 static double memory_us(const gs_gpu_t *gpu, const gs_gemm_t *g) {
   double ab = gs_type_bytes[g->a_type], d = gs_type_bytes[g->d_type];
@@ -160,7 +177,8 @@ typedef double gs_model_t(const gs_gpu_t *, const gs_kernel_t *, const gs_gemm_t
 static gs_model_t *const models[] = {[GS_FAMILY_MMA] = mma_us,
                                      [GS_FAMILY_DIRECT] = direct_us,
                                      [GS_FAMILY_WGMMA] = wgmma_us,
-                                     [GS_FAMILY_ROWS] = rows_us};
+                                     [GS_FAMILY_ROWS] = rows_us,
+                                     [GS_FAMILY_STRIP] = strip_us};
 _Static_assert(sizeof models / sizeof *models == GS_FAMILY_COUNT, "a family without a model");
 
 static void insert(gs_candidate_t *best, int *count, int limit, gs_candidate_t candidate) {

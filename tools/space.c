@@ -41,7 +41,13 @@ static const axis_t direct_axes[] = {
 
 static const axis_t wgmma_axes[] = {
     {set_bm, {64, 128, 192, 256}}, {set_bn, {64, 128}},
-    {set_bk, {64, 128}},           {set_stages, {4, 5, 6, 8, 9, 10, 12, 13}},
+    {set_bk, {64, 128}},           {set_stages, {2, 3, 4, 5, 6, 8, 9, 10, 12, 13}},
+    {set_warps, {4, 8}},           {set_align, {16}},
+};
+
+static const axis_t strip_axes[] = {
+    {set_bm, {64, 128, 256}},      {set_bn, {128, 256, 512, 1024}},
+    {set_bk, {64, 128, 192, 256}}, {set_stages, {2, 3, 4, 5}},
     {set_warps, {4, 8}},           {set_align, {16}},
 };
 
@@ -60,10 +66,9 @@ static const struct {
 } spaces[] = {
 #define SPACE(axes)                                                                                          \
   { axes, sizeof axes / sizeof *axes }
-    [GS_FAMILY_MMA] = SPACE(mma_axes),
-    [GS_FAMILY_DIRECT] = SPACE(direct_axes),
-    [GS_FAMILY_WGMMA] = SPACE(wgmma_axes),
-    [GS_FAMILY_ROWS] = SPACE(rows_axes),
+    [GS_FAMILY_MMA] = SPACE(mma_axes),     [GS_FAMILY_DIRECT] = SPACE(direct_axes),
+    [GS_FAMILY_WGMMA] = SPACE(wgmma_axes), [GS_FAMILY_ROWS] = SPACE(rows_axes),
+    [GS_FAMILY_STRIP] = SPACE(strip_axes),
 };
 _Static_assert(sizeof spaces / sizeof *spaces == GS_FAMILY_COUNT, "a family without a space");
 
@@ -105,6 +110,11 @@ static int wgmma_registers(const gs_kernel_t *k) {
   return 40 + 3 * k->bm * k->bn / (64 * k->warps) + (k->bm + k->bn) * k->bk / 8 / (32 * k->warps);
 }
 
+/* As of wgmma, of a slice. */
+static int strip_registers(const gs_kernel_t *k) {
+  return 40 + 3 * k->bm / k->warps + (k->bm + 64) * k->bk / 8 / (32 * k->warps);
+}
+
 /* What is under way of both operands; 8 sums a column where memory of A runs along m. */
 static int rows_registers(const gs_kernel_t *k) {
   return k->transa == GS_OP_T ? 16 + 4 * k->stages * (1 + k->bn) : 40 + 4 * k->stages + 8 * k->bn;
@@ -114,7 +124,8 @@ int gs_space_registers(const gs_kernel_t *k) {
   static int (*const guesses[])(const gs_kernel_t *) = {[GS_FAMILY_MMA] = mma_registers,
                                                         [GS_FAMILY_DIRECT] = direct_registers,
                                                         [GS_FAMILY_WGMMA] = wgmma_registers,
-                                                        [GS_FAMILY_ROWS] = rows_registers};
+                                                        [GS_FAMILY_ROWS] = rows_registers,
+                                                        [GS_FAMILY_STRIP] = strip_registers};
   _Static_assert(sizeof guesses / sizeof *guesses == GS_FAMILY_COUNT, "a family without a guess");
   return guesses[k->family](k);
 }

@@ -65,6 +65,7 @@ typedef struct {
   int align;
   bool narrow; /* for a few columns */
   int parts;   /* of k, at most */
+  int depth;   /* k at most, unless 0 */
 } tile_t;
 static const tile_t tiles[] = {
 #define GS_MMA(bm, bn, bk, stages, warps, align)                                                             \
@@ -74,14 +75,18 @@ static const tile_t tiles[] = {
 #define GS_WGMMA(bm, bn, bk, stages, warps)                                                                  \
   {"wgmma", GS_TEXT(GS_MMA_TILE(bm, bn, bk, stages, warps, 16)), 16, false, 9},
 #define GS_ROWS(bm, bn, stages, warps) {"rows", GS_TEXT(GS_ROWS_TILE(bm, bn, stages, warps)), 16, true, 1},
+#define GS_STRIP(bm, bn, bk, stages, warps)                                                                  \
+  {"strip", GS_TEXT(GS_MMA_TILE(bm, bn, bk, stages, warps, 16)), 16, false, 1, bk},
 #include "mma.def"
 #include "direct.def"
 #include "wgmma.def"
 #include "rows.def"
+#include "strip.def"
 #undef GS_MMA
 #undef GS_DIRECT
 #undef GS_WGMMA
 #undef GS_ROWS
+#undef GS_STRIP
 };
 enum { NARROW = 3 }; /* columns */
 
@@ -105,7 +110,7 @@ static void print_row(const char *layout, int type, int m, int k, const char *co
   for (int least = 1, most; least <= last; least = most + 1) {
     int *at = &turns[least > 1 ? 2 : odd];
     do tile = &tiles[(*at)++ % LENGTH(tiles)];
-    while ((odd && tile->align != 2) || (least > 1 && tile->narrow));
+    while ((odd && tile->align != 2) || (least > 1 && tile->narrow) || (tile->depth && k > tile->depth));
     most = tile->narrow ? NARROW : last;
     const int turn = *at;
     printf("%c\t%c\t%d\t%d\t%s\t%s\t%s\t%s\t%s\t%d\t%d\t%s_%s_%s_%s_%s\t%d\t%d\t8\t10\t0\t0\n",
