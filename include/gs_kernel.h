@@ -115,7 +115,9 @@ int gs_kernel_format(char *buffer, size_t size, const gs_kernel_t *k);
 bool gs_kernel_parse(const char *id, gs_kernel_t *k);
 /* GS_REASON_SERVED where k can compute g, else why not. */
 gs_reason_t gs_kernel_supports(const gs_kernel_t *k, const gs_gemm_t *g);
-/* Whether a GPU of this architecture (80, 90 ...) runs k: wgmma is sm_90's alone. */
+/* k of the deepest product that it computes, in elements. */
+int64_t gs_kernel_depth_max(const gs_kernel_t *k);
+/* Whether a GPU of this architecture (80, 90 ...) runs k: wgmma and strip are sm_90's alone. */
 bool gs_kernel_runs_on(const gs_kernel_t *k, int sm);
 /* Whether raster says in which order tiles are computed (mma, wgmma): the tiles of n lie along x of the grid then. Else the
  * order is the grid's, and those of m do. */

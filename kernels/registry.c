@@ -233,6 +233,11 @@ static bool aligned(const gs_kernel_t *k, const gs_gemm_t *g) {
   return (bits & (elements - 1)) == 0;
 }
 
+int64_t gs_kernel_depth_max(const gs_kernel_t *k) {
+  if (k->family == GS_FAMILY_STRIP) return k->bk;
+  return k->d_type == GS_TYPE_F32 ? GS_F32_DEPTH : SIZE_LIMIT;
+}
+
 gs_reason_t gs_kernel_supports(const gs_kernel_t *k, const gs_gemm_t *g) {
   if (degenerate(g)) return GS_REASON_DEGENERATE;
   if (g->a_type != g->b_type || g->c_type != g->d_type || !family_computes(g->a_type, g->d_type))
@@ -243,12 +248,11 @@ gs_reason_t gs_kernel_supports(const gs_kernel_t *k, const gs_gemm_t *g) {
   if (g->batch_kind != GS_BATCH_SINGLE && g->batch_kind != GS_BATCH_STRIDED) return GS_REASON_KERNEL;
   if (g->a_type != k->ab_type || g->d_type != k->d_type) return GS_REASON_KERNEL;
   if (op_of(g->transa) != k->transa || op_of(g->transb) != k->transb) return GS_REASON_KERNEL;
-  if (g->d_type == GS_TYPE_F32 && g->k > GS_F32_DEPTH) return GS_REASON_KERNEL;
-  if (k->family == GS_FAMILY_STRIP && g->k > k->bk) return GS_REASON_KERNEL;
   if (g->m > SIZE_LIMIT || g->n > SIZE_LIMIT || g->k > SIZE_LIMIT || g->batch > GRID_LIMIT)
     return GS_REASON_RANGE;
   if (g->lda > LD_LIMIT || g->ldb > LD_LIMIT || g->ldc >= SIZE_LIMIT || g->ldd >= SIZE_LIMIT)
     return GS_REASON_RANGE;
+  if (g->k > gs_kernel_depth_max(k)) return GS_REASON_KERNEL;
   if (!fits_grid(k, g)) return GS_REASON_RANGE;
   return aligned(k, g) ? GS_REASON_SERVED : GS_REASON_ALIGNMENT;
 }

@@ -31,6 +31,8 @@ typedef struct {
   bool unread_ab;             /* A and B are NaN, as C is wherever beta is 0: they are not to be read */
   bool device_scalars, broadcast_b;
   bool quick;
+  bool
+      shallow; /* for kernels of no more than one k-tile: others are put through the like of it in deeper ones */
 } gs_case_t;
 
 /* A case with its defaults first, then what it says otherwise: to be compiled without -Woverride-init. */

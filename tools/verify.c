@@ -203,16 +203,17 @@ static void note(gs_outcome_t *outcome, const gs_trial_t *trial, const gs_gate_t
     snprintf(outcome->why, sizeof outcome->why, "%s", why);
 }
 
-/* What keeps the kernel from the trial; NULL where nothing does, or it is right to refuse: for its alignment, for
- * an fp32 result too deep for its accuracy, or for more parts of k than it can add up on this GPU. */
+/* What keeps the kernel from the trial; NULL where nothing does, or it is not meant, or right to refuse: for its alignment, for
+ * a product too deep for its accuracy or its tile, or for more parts of k than it can add up on this GPU. */
 static const char *unfit(gs_checker_t *checker, int index, const gs_trial_t *trial, bool *skip) {
   gs_kernel_t kernel = gs_kernel_at(index);
   gs_gemm_t g = trial->gemm;
   gs_operands_t o = gs_trial_operands(trial, gs_gpu_pointer(checker->arena));
   g.align = gs_align_of(&o);
   gs_reason_t reason = gs_kernel_supports(&kernel, &g);
-  *skip = (reason == GS_REASON_ALIGNMENT && trial->from->ld == GS_LD_ODD && kernel.align > 2) ||
-          (reason == GS_REASON_KERNEL && g.d_type == GS_TYPE_F32 && g.k > GS_F32_DEPTH) ||
+  *skip = (trial->from->shallow && gs_kernel_depth_max(&kernel) > kernel.bk) ||
+          (reason == GS_REASON_ALIGNMENT && trial->from->ld == GS_LD_ODD && kernel.align > 2) ||
+          (reason == GS_REASON_KERNEL && g.k > gs_kernel_depth_max(&kernel)) ||
           trial->from->split_k > gs_kernel_split_max(&kernel, checker->gpu.device.sm);
   return reason == GS_REASON_SERVED || *skip ? NULL : gs_reason_texts[reason];
 }

@@ -215,7 +215,8 @@ static void check(const gs_kernel_t *k, const case_t *c) {
 
 /* What k is of those that end alike and that the kernel computes. */
 static int depth_for(const gs_kernel_t *k, int depth) {
-  return k->family == GS_FAMILY_STRIP && depth > k->bk ? (depth - 1) % k->bk + 1 : depth;
+  int64_t most = gs_kernel_depth_max(k);
+  return depth > most ? (int)((depth - 1) % most + 1) : depth;
 }
 
 /* A family of small blocks shows with a few of them what there is to see: one row or group of rows more than a block takes,
@@ -387,7 +388,7 @@ static int special_k; /* even */
 static void run_values(const gs_kernel_t *k, value_t *a, value_t *b, double d[SPECIAL_N][SPECIAL_M]) {
   static _Alignas(64) unsigned short x[SPECIAL_LD * SPECIAL_M], y[SPECIAL_LD * SPECIAL_N];
   static _Alignas(64) unsigned short z[SPECIAL_N * (SPECIAL_M + 3)];
-  special_k = k->family == GS_FAMILY_STRIP ? k->bk : 150;
+  special_k = gs_kernel_depth_max(k) < 150 ? (int)gs_kernel_depth_max(k) : 150;
   gs_gemm_t g = {.batch = 1,
                  .m = SPECIAL_M,
                  .n = SPECIAL_N,
