@@ -15,11 +15,14 @@
  * Family rows. A block's lanes share its loads of A: a latency for each round of those in flight, and a turn for each of
  * them and of B's. A multiprocessor takes in no more than the caches give, B once a row. What it computes is hidden
  * for the first column, and comes on top for every further one.
+ * Family strip. A slice after another: what is loaded and stored for it through the second-level cache, shared by the blocks that
+ * run together, but never less than it takes a block alone.
  * The constants were fitted to 14,120 times of 134 products (small ones of the grid, layers with n of 1 to 64), measured on
  * an H200 in 2026-11, so that the best is among the dozen that the models name: what it names costs 0.2% on average, 11% at
  * most; the first name alone 12%. Those of wgmma to 888 times of 21 products with n of 16 and more: of the first 4 it names
  * the best costs 0.3% on average, 4% at most. Those of rows to 1,458 times of
- * 18 products with n of 1, 2 and 4: of the first 3 shipped kernels it names the best costs 0.2% on average, 1.4% at most. */
+ * 18 products with n of 1, 2 and 4: of the first 3 shipped kernels it names the best costs 0.2% on average, 1.4% at most.
+ * Those of strip were guessed: 192 times of 42 products with k of 64 and 128 are 14% off on average, from 0.6 to 1.4. */
 #include "rank.h"
 
 #include <math.h>
@@ -45,6 +48,7 @@
 
 #define STRIP_BYTES_PER_CLOCK 36.0
 #define STRIP_SLICE_CLOCKS    700.0
+#define STRIP_SLOW_CLOCKS     5000.0 /* of a slice that is not stored straight */
 #define STRIP_BLOCK_CLOCKS    3000.0
 
 #define DIRECT_CLOCKS     1377.0 /* of a block: to start, multiply the last chunk, reduce, store */
@@ -159,8 +163,9 @@ static double strip_us(const gs_gpu_t *gpu, const gs_kernel_t *k, const gs_gemm_
   double waves = ceil_div(tiles, at_once.room);
   double together = fmin(ceil_div(tiles, gpu->device.sms), at_once.fitting);
   double bytes = 64.0 * (k->bk * gs_type_bytes[k->ab_type] + k->bm * gs_type_bytes[k->d_type]);
-  double slice = fmax(STRIP_SLICE_CLOCKS, together * fmax(bytes / STRIP_BYTES_PER_CLOCK,
-                                                          64.0 * k->bm * k->bk / WGMMA_FMA_PER_CLOCK));
+  double alone = g->m % k->bm ? STRIP_SLOW_CLOCKS : STRIP_SLICE_CLOCKS;
+  double slice =
+      fmax(alone, together * fmax(bytes / STRIP_BYTES_PER_CLOCK, 64.0 * k->bm * k->bk / WGMMA_FMA_PER_CLOCK));
   return LAUNCH_US + waves * (slices * slice + STRIP_BLOCK_CLOCKS) / (gpu->clock_khz * 1e-3);
 }
 

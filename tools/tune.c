@@ -24,8 +24,9 @@ static const int rasters[] = {2, 4, 8};
 #define NEAR       1.25 /* after the second heat; after the third, where orders of tiles may still help ... */
 #define NEARER     1.1
 #define NEAREST    1.05 /* ... and before the proof */
-#define REACH      1.5 /* predicted to take more than that many times what the library takes: not measured, ... */
-#define REACH_US   30 /* ... where the library takes so long */
+#define REACH      1.6 /* predicted to take more than that many times what the library takes: not measured, ... */
+#define REACH_US   10 /* ... where the library takes so long; else: */
+#define REACH_FAR  3.0
 
 #define CLEAR 1.02 /* an interval wholly beyond it, or below its inverse, needs no more rounds */
 #define PROOF_SECONDS                                                                                        \
@@ -80,6 +81,11 @@ static void add_families(const gs_gpu_t *gpu, const gs_pool_t *pool, const gs_ra
   }
 }
 
+/* Small products are predicted less well than large ones. */
+static bool out_of_reach(double us, double library_us) {
+  return us > library_us * (library_us > REACH_US ? REACH : REACH_FAR);
+}
+
 /* The model's candidates. Where not even the first is predicted to come near the library, that one alone, so that the
  * loss is a measured one. */
 static void enter_kernels(gs_race_t *race, const gs_tune_options_t *options) {
@@ -89,8 +95,8 @@ static void enter_kernels(gs_race_t *race, const gs_tune_options_t *options) {
   double library_us = gs_contender_us(gs_race_fastest(&race->theirs));
   int count = gs_rank(bench->gpu, options->pool, &to, best, options->candidates);
   if (count) add_families(bench->gpu, options->pool, &to, best, &count);
-  for (int i = 1; i < count && library_us > REACH_US && !options->out_of_reach; i++)
-    if (best[i].us > REACH * library_us) best[i--] = best[--count];
+  for (int i = 1; i < count && !options->out_of_reach; i++)
+    if (out_of_reach(best[i].us, library_us)) best[i--] = best[--count];
   if (options->each) add_each(bench->gpu, options->each, &to, best, &count);
   for (int i = 0; i < count; i++)
     gs_race_enter(race, kernel_contender(best[i].index, best[i].split_k, 1, best[i].us));

@@ -120,10 +120,13 @@ peer() {
 
 # Kernels that are not shipped: compiled, and put through the gate.
 generated() {
+  local for_hopper=
+  nvidia-smi --query-gpu=compute_cap --format=csv,noheader | grep -q '^9.0' &&
+    for_hopper="wgmma_64x128x64_s3_w8 wgmma_256x64x64_s2_w4 strip_256x512x64_s5_w4 strip_64x256x192_s2_w4 strip_128x512x64_s3_w8"
   "$CLI" verify ${CUBLAS_FILE:+--cublas "$CUBLAS_FILE"} --quick mma_48x64x32_s3_w2 mma_96x64x64_s3_w4 \
     mma_64x96x32_s5_w4_v2 mma_16x32x64_s4_w2 mma_32x16x32_s3_w1 mma_128x160x32_s4_w8 \
     mma_160x128x32_s4_w8 mma_128x192x32_s3_w8 mma_256x128x32_s3_w8 mma_128x256x64_s3_w8 direct_16x16_u3_w2 direct_16x32_u2_w4 direct_32x8_u2_w2_sw \
-    rows_1x1_u4_w4 rows_8x2_u1_w8
+    rows_1x1_u4_w4 rows_8x2_u1_w8 $for_hopper
 }
 
 # Kernels that are not shipped, searched for and measured, win, lie beside their table, and serve from there.
