@@ -6,6 +6,7 @@
  *                                         tile m x n x k in cuBLAS's terms, stages, warps
  *   mma_bf16_f32_nn_64x64x32_s3_w4_v2     _v2: its loads need 2-byte alignment only (default: 16 bytes)
  *   wgmma_f16_f16_nn_64x64x64_s8_w4       the same of family wgmma, which runs on sm_90 alone
+ *   strip_f16_f16_nn_128x256x64_s4_w4     the same again of family strip: k is 64 at most, stages hold 64 columns of B
  *   direct_f16_f16_tn_16x8_u4_w8_sw       tile m x n, chunks of 32 k in flight a warp, warps that share k;
  *                                         _sw: m runs along the instruction's rows (default: n)
  *   rows_f16_f16_tn_2x1_u4_w8             rows of A (transa n: groups of 8) x columns of B a block, loads in flight
@@ -57,13 +58,13 @@ typedef struct gs_params {
 
 /* A block has warps * 32 threads. Dynamic shared memory is in bytes; where the parts of k are a cluster (along y,
  * GS_CLUSTER_MAX blocks at most, no workspace), a landing and what the parts send follow behind the rest.
- * mma, wgmma: the grid is (tiles of n, tiles of m x split_k, batch). The ring also holds the epilogue's sums. */
+ * mma, wgmma, strip: the grid is (tiles of n, tiles of m x split_k, batch). The ring also holds the epilogue's sums. Of strip it
+ * is A and stages of 64 columns of B, and k is not split. */
 #define GS_LANDING                      16
 #define GS_MMA_SMEM(bm, bn, bk, stages) ((stages) * ((bm) + (bn)) * (bk)*2)
-#define GS_STRIP_SMEM(bm, bk, stages)                                                                        \
-  (((bm) + (stages)*64) * (bk)*2) /* as mma but for this; k is not split */
-#define GS_MMA_PITCH(bm)    (((bm) + 8) * 4)
-#define GS_MMA_SUMS(bm, bn) (GS_LANDING + ((bn) + GS_CLUSTER_MAX) * GS_MMA_PITCH(bm))
+#define GS_STRIP_SMEM(bm, bk, stages)   (((bm) + (stages)*64) * (bk)*2)
+#define GS_MMA_PITCH(bm)                (((bm) + 8) * 4)
+#define GS_MMA_SUMS(bm, bn)             (GS_LANDING + ((bn) + GS_CLUSTER_MAX) * GS_MMA_PITCH(bm))
 /* Whether a block of a cluster finds room on sm_90, which grants it 227 KB. */
 #define GS_MMA_CLUSTERS(bm, bn, bk, stages)                                                                  \
   (GS_MMA_SMEM(bm, bn, bk, stages) + GS_MMA_SUMS(bm, bn) <= 227 << 10)
@@ -119,7 +120,7 @@ gs_reason_t gs_kernel_supports(const gs_kernel_t *k, const gs_gemm_t *g);
 int64_t gs_kernel_depth_max(const gs_kernel_t *k);
 /* Whether a GPU of this architecture (80, 90 ...) runs k: wgmma and strip are sm_90's alone. */
 bool gs_kernel_runs_on(const gs_kernel_t *k, int sm);
-/* Whether raster says in which order tiles are computed (mma, wgmma): the tiles of n lie along x of the grid then. Else the
+/* Whether raster says in which order tiles are computed (mma, wgmma, strip): the tiles of n lie along x of the grid then. Else the
  * order is the grid's, and those of m do. */
 bool gs_kernel_has_raster(const gs_kernel_t *k);
 /* sm: the GPU's architecture (80, 90 ...). From 90 on the parts of a split can be a cluster: direct splits no

@@ -249,9 +249,14 @@ static int list_all(const gs_command_t *command) {
                                   : GS_EXIT_MACHINE;
 }
 
+/* id: a kernel's, or a tile's with its family. */
 static bool for_hopper_alone(const char *id) {
-  gs_kernel_t kernel;
-  return id && gs_kernel_parse(id, &kernel) && !gs_kernel_runs_on(&kernel, 80);
+#define X(NAME, text)                                                                                        \
+  if (id && !strncmp(id, text "_", sizeof text))                                                             \
+    return !gs_kernel_runs_on(&(gs_kernel_t){.family = GS_FAMILY_##NAME}, 80);
+  GS_FAMILIES(X)
+#undef X
+  return false;
 }
 
 /* Where neither --sm nor a GPU says. */

@@ -121,11 +121,11 @@ bool gs_fit_save(const char *gpu, char *path, size_t size) {
 
 /* ---- measured ---- */
 
-/* Few tiles and deep, many tiles, weights from memory at few tokens. */
+/* Few tiles and deep, many tiles, weights from memory at few tokens, one k-tile. */
 static const struct {
   int m, n, k;
-} probes[] = {{256, 8, 1024},  {4096, 8, 4096},  {1024, 32, 4096},   {256, 256, 4096},
-              {512, 512, 512}, {2048, 64, 2048}, {1024, 1024, 1024}, {4096, 1024, 1024}};
+} probes[] = {{256, 8, 1024},   {4096, 8, 4096},    {1024, 32, 4096},   {256, 256, 4096}, {512, 512, 512},
+              {2048, 64, 2048}, {1024, 1024, 1024}, {4096, 1024, 1024}, {4096, 1024, 64}, {2048, 2048, 128}};
 #define PROBES (int)(sizeof probes / sizeof *probes)
 
 static gs_gemm_t probe(int i) {

@@ -100,14 +100,16 @@ Test(gpu, kernels_that_are_not_shipped_are_listed_too) {
 }
 
 /* Nothing else can be meant. */
-Test(gpu, a_kernel_of_family_wgmma_is_compiled_for_hopper) {
+Test(gpu, kernels_of_families_wgmma_and_strip_are_compiled_for_hopper) {
   need_nvrtc();
 #define COMPILE OWN_CACHE "LD_LIBRARY_PATH= $G kernels --json --compile "
   cJSON *wgmma = json(sh(COMPILE "wgmma_f16_f16_tn_64x64x64_s5_w4").out),
         *mma = json(sh(COMPILE "mma_f16_f16_tn_48x64x32_s3_w2").out);
   cr_assert_eq(number_at(wgmma, "sm"), 90);
+  cr_assert_eq(number_at(json(sh(COMPILE "strip_f16_f16_tn_128x192x64_s4_w4").out), "sm"), 90);
   cr_assert_eq(number_at(mma, "sm"), 80);
   STATUS(sh(OWN_CACHE "LD_LIBRARY_PATH= $G kernels wgmma_f16_f16_tn_64x64x64_s5_w4"), 0);
+  STATUS(sh(OWN_CACHE "LD_LIBRARY_PATH= $G kernels strip_128x192x64_s4_w4 --kernel '*_f16_f16_tn_*'"), 0);
   result_t ampere = sh(COMPILE "wgmma_f16_f16_tn_64x64x64_s5_w4 --sm 80");
   STATUS(ampere, 1);
   HAS(ampere.err, "do not run on sm_80");

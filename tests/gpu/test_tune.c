@@ -7,21 +7,22 @@ SUITE(tune);
 
 /* Algorithm 5 is not among those that the stand-in's heuristic offers. */
 Test(tune, the_librarys_own_algorithm_wins_a_row) {
-  result_t r =
-      sh(ON_SIM "SIM_US='cublasGemmEx:90,lt_5:4,lt_*:90,*mma_*:90,direct_*:90,rows_*:90' " FEW SHAPE);
+  result_t r = sh(
+      ON_SIM "SIM_US='cublasGemmEx:90,lt_5:4,lt_*:90,*mma_*:90,direct_*:90,rows_*:90,strip_*:90' " FEW SHAPE);
   STATUS(r, 0);
   HAS(r.out, "1 won");
   STATUS(sh("$G table check t.table && grep -q 'lt_5_t[0-9]*_s.*_r[02]_' t.table"), 0);
 }
 
 Test(tune, a_kernel_that_beats_them_all_wins_instead) {
-  result_t r = sh(ON_SIM "SIM_US='cublasGemmEx:90,lt_5:60,lt_*:90,*mma_*:4,direct_*:4,rows_*:4' " FEW SHAPE);
+  result_t r =
+      sh(ON_SIM "SIM_US='cublasGemmEx:90,lt_5:60,lt_*:90,*mma_*:4,direct_*:4,rows_*:4,strip_*:4' " FEW SHAPE);
   STATUS(r, 0);
   STATUS(sh("grep -q 'direct_\\|mma_\\|rows_' t.table"), 0);
 }
 
 Test(tune, a_tie_on_the_gpu_clock_is_a_row_where_the_host_gains) {
-#define TIE "SIM_US='cublasGemmEx:60,lt_*:60,*mma_*:200,direct_*:200,rows_*:200' "
+#define TIE "SIM_US='cublasGemmEx:60,lt_*:60,*mma_*:200,direct_*:200,rows_*:200,strip_*:200' "
   result_t r = sh(ON_SIM TIE "SIM_HOST_US=cublasGemmEx:200 " FEW SHAPE);
   STATUS(r, 0);
   HAS(r.out, "on the wall clock");
@@ -34,8 +35,9 @@ Test(tune, a_tie_on_the_gpu_clock_is_a_row_where_the_host_gains) {
 
 Test(tune, an_algorithm_that_is_wrong_gets_no_row) {
   result_t r =
-      sh(ON_SIM "SIM_WRONG='lt_5:all:0.05' "
-                "SIM_US='cublasGemmEx:90,lt_5:4,lt_*:90,*mma_*:150,direct_*:150,rows_*:150' " FEW SHAPE);
+      sh(ON_SIM
+         "SIM_WRONG='lt_5:all:0.05' "
+         "SIM_US='cublasGemmEx:90,lt_5:4,lt_*:90,*mma_*:150,direct_*:150,rows_*:150,strip_*:150' " FEW SHAPE);
   STATUS(r, 0);
   HAS(r.out, "0 won");
   cr_assert(!exists("t.table"));
@@ -43,7 +45,9 @@ Test(tune, an_algorithm_that_is_wrong_gets_no_row) {
 
 /* The fastest of all, and off by a hundredth: no row, and the run says so; what the table holds stays. */
 Test(tune, a_kernel_that_is_wrong_gets_no_row) {
-#define WRONG "SIM_WRONG='*mma_*:all:0.01' SIM_US='cublasGemmEx:90,lt_*:90,*mma_*:4,direct_*:150,rows_*:150' "
+#define WRONG                                                                                                \
+  "SIM_WRONG='*mma_*:all:0.01' "                                                                             \
+  "SIM_US='cublasGemmEx:90,lt_*:90,*mma_*:4,direct_*:150,rows_*:150,strip_*:150' "
   STATUS(sh(ON_SIM WIN FEW SHAPE " && cp t.table before"), 0);
   result_t r = sh(ON_SIM WRONG FEW "--shape TNx32x8x16"),
            machine = sh(ON_SIM WRONG FEW "--json --shape TNx32x8x16");
@@ -57,7 +61,7 @@ Test(tune, a_kernel_that_is_wrong_gets_no_row) {
   HAS(string_at(root, "products.0.why"), "the relative error is above its bound");
 }
 
-#define BATCHES "SIM_US='cublas*:90,lt_*:90,*mma_*:4,direct_*:4,rows_*:4' "
+#define BATCHES "SIM_US='cublas*:90,lt_*:90,*mma_*:4,direct_*:4,rows_*:4,strip_*:4' "
 
 /* Each number of products has a row of its own, which is measured again as that, and serves that. */
 Test(tune, batches_are_tuned_number_by_number) {
@@ -83,7 +87,7 @@ Test(tune, sums_in_half_are_tuned_against_the_librarys_own) {
             "\\t0\\t0\\t0\\t0\\t16\\t9\\t0\\t5\\t0\\n' > half.calls"),
          0);
   /* What the calls in half take is what counts, whatever those with sums in fp32 take. */
-#define OURS "*mma_*:4,direct_*:4,rows_*:4' " FEW "--again half.calls"
+#define OURS "*mma_*:4,direct_*:4,rows_*:4,strip_*:4' " FEW "--again half.calls"
   result_t r = sh(ON_SIM "SIM_US='cublasGemmEx_16f:90,lt_*_16f:90,cublasGemmEx:2,lt_*:2," OURS);
   STATUS(r, 0);
   HAS(r.out, "1 won");
@@ -110,8 +114,8 @@ static double samples_of(const cJSON *root, const char *contender) {
 }
 
 Test(tune, who_is_twice_as_slow_leaves_after_one_round) {
-  result_t r =
-      sh(CLOCKED("cublasGemmEx:20,lt_*:21,*mma_*:45,direct_*:15,rows_*:45") "$G tune --candidates 16 --all "
+  result_t r = sh(CLOCKED(
+      "cublasGemmEx:20,lt_*:21,*mma_*:45,direct_*:15,rows_*:45,strip_*:45") "$G tune --candidates 16 --all "
                                                                             "--json -o t.table " SHAPE);
   cJSON *root = json(r.out);
   cr_assert_eq(samples_of(root, "mma_"), 1);
@@ -124,9 +128,9 @@ Test(tune, rounds_go_to_what_is_in_doubt) {
     const char *us;
     int rounds;
     const char *verdict;
-  } cases[] = {{"cublasGemmEx:8,lt_*:8,*mma_*:6,direct_*:6,rows_*:6", 11, "win"},
-               {"cublasGemmEx:8,lt_*:12,*mma_*:9,direct_*:9,rows_*:9", 5, "loss"},
-               {"cublasGemmEx:8,lt_*:12,*mma_*:7.99,direct_*:7.99,rows_*:7.99", 31, "win"}};
+  } cases[] = {{"cublasGemmEx:8,lt_*:8,*mma_*:6,direct_*:6,rows_*:6,strip_*:6", 11, "win"},
+               {"cublasGemmEx:8,lt_*:12,*mma_*:9,direct_*:9,rows_*:9,strip_*:9", 5, "loss"},
+               {"cublasGemmEx:8,lt_*:12,*mma_*:7.99,direct_*:7.99,rows_*:7.99,strip_*:7.99", 31, "win"}};
   for (int i = 0; i < 3; i++) {
     result_t r = sh(ON_SIM "SIM_US='%s' " FEW "--json --again " SHAPE, cases[i].us);
     cJSON *root = json(r.out);
@@ -139,27 +143,28 @@ Test(tune, rounds_go_to_what_is_in_doubt) {
 /* The stand-in says that it has an H200's multiprocessors. */
 Test(tune, kernels_out_of_reach_are_left_alone) {
 #define LARGE "SIM_NOCOMPUTE=times $G tune --candidates 6 --json -o t.table --shape TNx4096x4096x4096"
-  result_t near = sh(CLOCKED("cublasGemmEx:300,lt_*:300,*mma_*:330,direct_*:330,rows_*:330") LARGE),
-           far = sh(CLOCKED("cublasGemmEx:60,lt_*:60,*mma_*:330,direct_*:330,rows_*:330") LARGE);
+  result_t near =
+               sh(CLOCKED("cublasGemmEx:300,lt_*:300,*mma_*:330,direct_*:330,rows_*:330,strip_*:330") LARGE),
+           far = sh(CLOCKED("cublasGemmEx:60,lt_*:60,*mma_*:330,direct_*:330,rows_*:330,strip_*:330") LARGE);
   cr_assert_geq(number_at(json(near.out), "products.0.candidates"), 6);
   cr_assert_eq(number_at(json(far.out), "products.0.candidates"), 1);
 }
 
 /* Whatever the model says: some of every family, and of the kernel that leads the splits next to its own. */
 Test(tune, every_family_and_the_splits_beside_the_best_are_measured) {
-  result_t r = sh("SIM_NOCOMPUTE=times " CLOCKED(
-      "cublasGemmEx:20,lt_*:20,direct_*:8,rows_*:8,*mma_*:12") "$G tune --candidates 1 --all --json -o "
-                                                               "t.table "
-                                                               "--shape TNx256x128x4096 > t.json; "
-                                                               "grep -c '\"contender\":.*direct_' t.json; "
-                                                               "grep -c "
-                                                               "'\"contender\":.*mma_' t.json; "
-                                                               "grep -o '\"contender\":.*direct_[^ ]* "
-                                                               "split_k [0-9]*' "
-                                                               "t.json | sort -u | "
-                                                               "sed 's/ split_k.*//' | sort | uniq -c | sort "
-                                                               "-n | "
-                                                               "tail -1");
+  result_t r = sh("SIM_NOCOMPUTE=times " CLOCKED("cublasGemmEx:20,lt_*:20,direct_*:8,rows_*:8,strip_*:8,*mma_"
+                                                 "*:12") "$G tune --candidates 1 --all --json -o "
+                                                         "t.table "
+                                                         "--shape TNx256x128x4096 > t.json; "
+                                                         "grep -c '\"contender\":.*direct_' t.json; "
+                                                         "grep -c "
+                                                         "'\"contender\":.*mma_' t.json; "
+                                                         "grep -o '\"contender\":.*direct_[^ ]* "
+                                                         "split_k [0-9]*' "
+                                                         "t.json | sort -u | "
+                                                         "sed 's/ split_k.*//' | sort | uniq -c | sort "
+                                                         "-n | "
+                                                         "tail -1");
   int direct = 0, mma = 0, splits = 0;
   STATUS(r, 0);
   cr_assert_eq(sscanf(r.out, "%d %d %d", &direct, &mma, &splits), 3, "%s", r.out);
@@ -219,7 +224,7 @@ Test(tune, a_missing_compiler_is_said_once_with_what_to_do) {
 Test(tune, the_choice_is_held_against_all_shipped_kernels) {
 #define SPACE                                                                                                \
   ON_SIM "SIM_NOCOMPUTE=times "                                                                              \
-         "SIM_US='cublasGemmEx:20,lt_*:20,mma_*_64x64x64_s4*:8,*mma_*:10,direct_*:12,rows_*:12' "            \
+         "SIM_US='cublasGemmEx:20,lt_*:20,mma_*_64x64x64_s4*:8,*mma_*:10,direct_*:12,rows_*:12,strip_*:12' " \
          "$G tune --exhaustive 2 --split-k 6 --shape TNx256x128x512 "
   result_t poor = sh(SPACE "--candidates 1"), fine = sh(SPACE "--candidates 128"),
            machine = sh(SPACE "--candidates 1 --json");
@@ -254,7 +259,8 @@ Test(tune, an_interval_is_one_row) {
 Test(tune, the_same_run_comes_to_the_same) {
 #define TWICE                                                                                                \
   ON_SIM                                                                                                     \
-  "SIM_US='cublasGemmEx:9,lt_2:5,lt_*:9,*mma_*_64x*:4,*mma_*:4.5,direct_*_16x*:3,direct_*:6,rows_*:6' "      \
+  "SIM_US='cublasGemmEx:9,lt_2:5,lt_*:9,*mma_*_64x*:4,*mma_*:4.5,direct_*_16x*:3,direct_*:6,rows_*:6,strip_" \
+  "*:6' "                                                                                                    \
   "$G tune --candidates 8 --shape TNx64x1,3,16x32 --shape NNx32x8x16 --shape TNx32x8x16 "                    \
   "--shape TNx16x8x16:bf16_bf16 -o "
   for (int i = 0; i < 2; i++)
@@ -414,7 +420,7 @@ Test(tune, the_cost_model_is_corrected_by_what_kernels_take) {
 #define FITTED "XDG_CACHE_HOME=$PWD SIM_NOCOMPUTE=1 SIM_L2=4096 LD_LIBRARY_PATH=$SIM "
   result_t fit = sh(FITTED "$G tune --fit");
   STATUS(fit, 0);
-  HAS(fit.out, " tiles on 8 products");
+  HAS(fit.out, " tiles on 10 products");
   LACKS(fit.out, ": 0 tiles");
   STATUS(sh("grep -q '^mma_f16_f16_tn_' gemmshim/*.model"), 0);
   result_t r = sh("XDG_CACHE_HOME=$PWD " ON_SIM WIN FEW SHAPE);

@@ -69,12 +69,12 @@ typedef struct {
 } tile_t;
 static const tile_t tiles[] = {
 #define GS_MMA(bm, bn, bk, stages, warps, align)                                                             \
-  {"mma", GS_TEXT(GS_MMA_TILE(bm, bn, bk, stages, warps, align)), align, false, 9},
+  {"mma", GS_TEXT(GS_MMA_TILE(bm, bn, bk, stages, warps, align)), align, false, 9, 0},
 #define GS_DIRECT(bm, bn, stages, warps, swap)                                                               \
-  {"direct", GS_TEXT(GS_DIRECT_TILE(bm, bn, stages, warps, swap)), 16, false, 8},
+  {"direct", GS_TEXT(GS_DIRECT_TILE(bm, bn, stages, warps, swap)), 16, false, 8, 0},
 #define GS_WGMMA(bm, bn, bk, stages, warps)                                                                  \
-  {"wgmma", GS_TEXT(GS_MMA_TILE(bm, bn, bk, stages, warps, 16)), 16, false, 9},
-#define GS_ROWS(bm, bn, stages, warps) {"rows", GS_TEXT(GS_ROWS_TILE(bm, bn, stages, warps)), 16, true, 1},
+  {"wgmma", GS_TEXT(GS_MMA_TILE(bm, bn, bk, stages, warps, 16)), 16, false, 9, 0},
+#define GS_ROWS(bm, bn, stages, warps) {"rows", GS_TEXT(GS_ROWS_TILE(bm, bn, stages, warps)), 16, true, 1, 0},
 #define GS_STRIP(bm, bn, bk, stages, warps)                                                                  \
   {"strip", GS_TEXT(GS_MMA_TILE(bm, bn, bk, stages, warps, 16)), 16, false, 1, bk},
 #include "mma.def"

@@ -253,6 +253,30 @@ Test(kernel, clusters_split_k_without_a_workspace) {
   cr_assert_eq(gs_kernel_supports(&k, &g), GS_REASON_RANGE);
 }
 
+Test(kernel, strips_cover_what_is_no_deeper_than_they_are) {
+  gs_kernel_t k = kernel_of("strip_f16_f16_tn_128x256x64_s4_w4"), other;
+  gs_gemm_t g = plain_call(); /* 100 x 60 x 40 */
+  g.m = g.ldc = g.ldd = 1000, g.n = 520, g.batch = 3;
+  gs_launch_t l = gs_kernel_launch(&k, &g, 1, 90);
+  cr_assert(l.grid[0] == 3 && l.grid[1] == 8 && l.grid[2] == 3 && l.block == 128 && l.cluster == 1);
+  cr_assert_eq(l.smem, (128u + 4 * 64) * 64 * 2);
+  cr_assert(gs_kernel_split_max(&k, 80) == 0 && gs_kernel_split_max(&k, 90) == 1);
+  cr_assert(!gs_kernel_runs_on(&k, 80) && gs_kernel_runs_on(&k, 90) && gs_kernel_has_raster(&k));
+  cr_assert_eq(gs_kernel_workspace(&k, &g, 1, 90), (size_t)0);
+  cr_assert_eq(gs_kernel_workspace(&k, &g, 2, 90), SIZE_MAX);
+  g.k = g.lda = g.ldb = 64;
+  cr_assert_eq(gs_kernel_supports(&k, &g), GS_REASON_SERVED);
+  g.k = g.lda = g.ldb = 72;
+  cr_assert_eq(gs_kernel_supports(&k, &g), GS_REASON_KERNEL, "k is that of the tile at most");
+  static const char *const none[] = {
+      "strip_f16_f16_tn_128x256x64_s2_w4", /* no room for the sums */
+      "strip_f16_f16_tn_128x64x64_s4_w4",  "strip_f16_f16_tn_128x192x32_s8_w4",
+      "strip_f16_f16_tn_96x256x64_s4_w4",  "strip_f16_f16_tn_128x256x64_s4_w4_v2",
+  };
+  for (size_t i = 0; i < sizeof none / sizeof *none; ++i)
+    cr_expect(!gs_kernel_parse(none[i], &other), "%s", none[i]);
+}
+
 /* Along x, where a grid is long: a vocabulary is 150,000 rows. */
 Test(kernel, rows_are_covered_and_k_is_not_split) {
   gs_kernel_t along_k = kernel_of("rows_f16_f16_tn_2x2_u2_w8"),

@@ -80,11 +80,13 @@ Test(space, holds_every_shipped_kernel) {
 
 /* The guess, against what the compiler says of a few. */
 Test(space, guessed_registers_are_about_right) {
-  static const char *const ids[] = {"mma_f16_f16_tn_48x64x32_s3_w2",   "mma_f16_f16_tn_96x128x32_s4_w4",
-                                    "mma_f16_f16_tn_32x32x64_s4_w4",   "direct_f16_f16_tn_16x8_u4_w8_sw",
-                                    "direct_f16_f16_tn_32x32_u2_w8",   "rows_f16_f16_tn_2x1_u4_w8",
-                                    "rows_f16_f16_tn_4x2_u4_w4",       "rows_f16_f16_nn_4x1_u2_w8",
-                                    "wgmma_f16_f16_tn_64x64x64_s8_w4", "wgmma_f16_f16_nn_256x128x64_s4_w8"};
+  static const char *const ids[] = {
+      "mma_f16_f16_tn_48x64x32_s3_w2",     "mma_f16_f16_tn_96x128x32_s4_w4",
+      "mma_f16_f16_tn_32x32x64_s4_w4",     "direct_f16_f16_tn_16x8_u4_w8_sw",
+      "direct_f16_f16_tn_32x32_u2_w8",     "rows_f16_f16_tn_2x1_u4_w8",
+      "rows_f16_f16_tn_4x2_u4_w4",         "rows_f16_f16_nn_4x1_u2_w8",
+      "wgmma_f16_f16_tn_64x64x64_s8_w4",   "wgmma_f16_f16_nn_256x128x64_s4_w8",
+      "strip_f16_f16_tn_128x256x64_s4_w4", "strip_f16_f16_nn_256x256x128_s3_w8"};
   for (size_t i = 0; i < sizeof ids / sizeof *ids; i++) {
     gs_kernel_t kernel;
     gs_cubin_t cubin;
