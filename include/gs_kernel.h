@@ -59,10 +59,11 @@ typedef struct gs_params {
 /* A block has warps * 32 threads. Dynamic shared memory is in bytes; where the parts of k are a cluster (along y,
  * GS_CLUSTER_MAX blocks at most, no workspace), a landing and what the parts send follow behind the rest.
  * mma, wgmma, strip: the grid is (tiles of n, tiles of m x split_k, batch). The ring also holds the epilogue's sums. Of strip it
- * is A and stages of 64 columns of B, and k is not split. */
+ * is A and as many slices of B as there are stages, and k is not split. */
 #define GS_LANDING                      16
 #define GS_MMA_SMEM(bm, bn, bk, stages) ((stages) * ((bm) + (bn)) * (bk)*2)
-#define GS_STRIP_SMEM(bm, bk, stages)   (((bm) + (stages)*64) * (bk)*2)
+#define GS_STRIP_BN                     64 /* columns of a slice, which a block of family strip computes at a time */
+#define GS_STRIP_SMEM(bm, bk, stages)   (((bm) + (stages)*GS_STRIP_BN) * (bk)*2)
 #define GS_MMA_PITCH(bm)                (((bm) + 8) * 4)
 #define GS_MMA_SUMS(bm, bn)             (GS_LANDING + ((bn) + GS_CLUSTER_MAX) * GS_MMA_PITCH(bm))
 /* Whether a block of a cluster finds room on sm_90, which grants it 227 KB. */

@@ -9,7 +9,7 @@
 
 #include "wgmma_multiply.cuh"
 
-GS_ASSERT(GS_BN == 64, "a slice is as wide as the instruction");
+GS_ASSERT(GS_BN == GS_STRIP_BN, "a slice is as wide as the host thinks");
 
 /* A, or a slice of B, whole: what of it lies beyond the matrix is zero along k, and anything along m and n. */
 GS_DEVICE void gs_fetch_all(gs_loader_t *l, int tile, int kmajor, const gs_spot_t *spot) {

@@ -1,4 +1,4 @@
-/* Families mma and wgmma: from accumulators to D, by way of the other parts of k where it is split. */
+/* Families mma, wgmma and strip: from accumulators to D, by way of the other parts of k where it is split. */
 #ifndef GS_MMA_FINISH_CUH
 #define GS_MMA_FINISH_CUH
 

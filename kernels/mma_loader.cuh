@@ -1,4 +1,4 @@
-/* Families mma and wgmma: operands from global into shared memory, and from there into fragments. */
+/* Families mma, wgmma and strip: operands from global into shared memory, and from there into fragments. */
 #ifndef GS_MMA_LOADER_CUH
 #define GS_MMA_LOADER_CUH
 

@@ -37,9 +37,11 @@ enum {
 #ifdef GS_IS_STRIP /* a ring for B alone, behind A */
   GS_STAGE_BYTES = GS_B_BYTES,
   GS_RING_BYTES = GS_A_BYTES + GS_STAGES * GS_STAGE_BYTES,
+  GS_HOST_BYTES = GS_STRIP_SMEM(GS_BM, GS_BK, GS_STAGES),
 #else
   GS_STAGE_BYTES = GS_A_BYTES + GS_B_BYTES,
   GS_RING_BYTES = GS_STAGES * GS_STAGE_BYTES,
+  GS_HOST_BYTES = GS_MMA_SMEM(GS_BM, GS_BN, GS_BK, GS_STAGES),
 #endif
   GS_COPIES = ((GS_BM > GS_BN ? GS_BM : GS_BN) * GS_BK / 8 + GS_THREADS - 1) / GS_THREADS,
   /* Epilogue: fp32 sums in the ring's place, [n][m], all 16-row steps of a warp in one pass if there is
@@ -61,11 +63,7 @@ GS_ASSERT(GS_KS % 2 == 0 && GS_STAGES >= 2 && GS_ROOM >= 1, "tile, stages or roo
 GS_ASSERT(GS_THREADS / 8 % (GS_PANEL(GS_BK) / 8) == 0, "a thread's chunks must share their permutation");
 GS_ASSERT(GS_THREADS / 8 % (GS_PANEL(GS_BM) / 8) == 0, "a thread's chunks must share their permutation");
 GS_ASSERT(GS_THREADS / 8 % (GS_PANEL(GS_BN) / 8) == 0, "a thread's chunks must share their permutation");
-#ifdef GS_IS_STRIP
-GS_ASSERT(GS_RING_BYTES == GS_STRIP_SMEM(GS_BM, GS_BK, GS_STAGES), "the host asks for another size");
-#else
-GS_ASSERT(GS_RING_BYTES == GS_MMA_SMEM(GS_BM, GS_BN, GS_BK, GS_STAGES), "the host asks for another size");
-#endif
+GS_ASSERT((int)GS_RING_BYTES == (int)GS_HOST_BYTES, "the host asks for another size");
 
 typedef float gs_acc_t[GS_N16][GS_M8][4];
 

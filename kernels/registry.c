@@ -126,11 +126,11 @@ static bool for_warpgroups(int bm, int bn, int bk, int stages, int warps) {
   return columns == 64 || columns == 128 || columns == 256;
 }
 
-/* As many of m for a warpgroup; 64 of n at a time, out of more. */
+/* As many of m for a warpgroup; a slice of n at a time, out of several. */
 static bool for_strips(int bm, int bn, int bk, int stages, int warps) {
   int columns = 4 * bm / warps;
-  if (warps % 4 || bn % 64 || bn < 128 || bk % 64 || columns * warps != 4 * bm ||
-      GS_STRIP_SMEM(bm, bk, stages) < 64 * GS_MMA_PITCH(bm))
+  if (warps % 4 || bn % GS_STRIP_BN || bn == GS_STRIP_BN || bk % 64 || columns * warps != 4 * bm ||
+      GS_STRIP_SMEM(bm, bk, stages) < GS_STRIP_BN * GS_MMA_PITCH(bm))
     return false;
   return columns == 64 || columns == 128 || columns == 256;
 }
@@ -265,9 +265,14 @@ bool gs_kernel_runs_on(const gs_kernel_t *k, int sm) {
   return sm == 90 || (k->family != GS_FAMILY_WGMMA && k->family != GS_FAMILY_STRIP);
 }
 
+/* By a cluster or by a workspace. */
+static bool splits_either_way(const gs_kernel_t *k) {
+  return k->family == GS_FAMILY_MMA || k->family == GS_FAMILY_WGMMA;
+}
+
 int gs_kernel_split_max(const gs_kernel_t *k, int sm) {
   if (!gs_kernel_runs_on(k, sm)) return 0;
-  if (k->family == GS_FAMILY_MMA || k->family == GS_FAMILY_WGMMA) return GS_SPLIT_MAX;
+  if (splits_either_way(k)) return GS_SPLIT_MAX;
   return k->family == GS_FAMILY_DIRECT && sm >= 90 ? GS_DIRECT_SPLITS : 1;
 }
 
@@ -301,7 +306,7 @@ size_t gs_kernel_workspace(const gs_kernel_t *k, const gs_gemm_t *g, int split_k
   int64_t all = tile_count(k, g) * g->batch, tiles_k = (g->k + k->bk - 1) / k->bk;
   bool cluster = in_cluster(k, split_k, sm);
   if (split_k == 1) return 0;
-  if (k->family != GS_FAMILY_MMA && k->family != GS_FAMILY_WGMMA) return cluster ? 0 : SIZE_MAX;
+  if (!splits_either_way(k)) return cluster ? 0 : SIZE_MAX;
   if (tiles_m(k, g) * split_k > GRID_LIMIT || tiles_k * split_k >= TILE_LIMIT) return SIZE_MAX;
   if (cluster) return 0;
   if (all > GS_SPLIT_COUNTERS || split_k > GS_SPLIT_MAX) return SIZE_MAX;

@@ -1,4 +1,4 @@
-# Kernels: one fatbin a line of mma.def, direct.def, rows.def (sm_80 and sm_90a machine code, compressed, no PTX) and of wgmma.def and strip.def (sm_90a),
+# Kernels: one fatbin a line of mma.def, direct.def, rows.def (sm_80 and sm_90a machine code, compressed, no PTX), wgmma.def and strip.def (sm_90a),
 # embedded in registry.o; the FP64 reference; the kernels' source as C for the CPU (tests). Fatbins are the same
 # for every kind of host build, so they lie under build/ whatever BUILD is.
 BUILD     ?= build

@@ -114,8 +114,8 @@ static void request_make(request_t *r, const char *id, const gs_kernel_t *k, con
   add_option(r, "--ptxas-options=-v");
   add_option(r, "-DGS_TILE=%s", tile);
   add_option(r, "-DGS_BM=%d", k->bm);
-  add_option(r, "-DGS_BN=%d", k->family == GS_FAMILY_STRIP ? 64 : k->bn);
-  if (k->family == GS_FAMILY_STRIP) add_option(r, "-DGS_SLICES=%d", k->bn / 64);
+  add_option(r, "-DGS_BN=%d", k->family == GS_FAMILY_STRIP ? GS_STRIP_BN : k->bn);
+  if (k->family == GS_FAMILY_STRIP) add_option(r, "-DGS_SLICES=%d", k->bn / GS_STRIP_BN);
   add_option(r, "-DGS_BK=%d", k->bk);
   add_option(r, "-DGS_STAGES=%d", k->stages);
   add_option(r, "-DGS_WARPS=%d", k->warps);
@@ -151,7 +151,7 @@ static gs_status_t find_or_compile(const request_t *r, uint64_t cache_bytes, gs_
  * rows at most. */
 static int accumulators(const gs_kernel_t *k) {
   if (k->family == GS_FAMILY_ROWS) return GS_ROWS_OF(1, k->transa == GS_OP_T) * k->bn;
-  int columns = k->family == GS_FAMILY_STRIP ? 64 : k->bn;
+  int columns = k->family == GS_FAMILY_STRIP ? GS_STRIP_BN : k->bn;
   return k->bm * columns / (k->family == GS_FAMILY_DIRECT ? 32 : k->warps * 32);
 }
 

@@ -159,13 +159,13 @@ static double rows_us(const gs_gpu_t *gpu, const gs_kernel_t *k, const gs_gemm_t
 static double strip_us(const gs_gpu_t *gpu, const gs_kernel_t *k, const gs_gemm_t *g, int split_k,
                        gs_at_once_t at_once) {
   double tiles = ceil_div((double)g->m, k->bm) * ceil_div((double)g->n, k->bn) * g->batch * split_k;
-  double slices = ceil_div(fmin((double)g->n, k->bn), 64);
+  double slices = ceil_div(fmin((double)g->n, k->bn), GS_STRIP_BN);
   double waves = ceil_div(tiles, at_once.room);
   double together = fmin(ceil_div(tiles, gpu->device.sms), at_once.fitting);
-  double bytes = 64.0 * (k->bk * gs_type_bytes[k->ab_type] + k->bm * gs_type_bytes[k->d_type]);
+  double bytes = (double)GS_STRIP_BN * (k->bk * gs_type_bytes[k->ab_type] + k->bm * gs_type_bytes[k->d_type]);
+  double arithmetic = (double)GS_STRIP_BN * k->bm * k->bk / WGMMA_FMA_PER_CLOCK;
   double alone = g->m % k->bm ? STRIP_SLOW_CLOCKS : STRIP_SLICE_CLOCKS;
-  double slice =
-      fmax(alone, together * fmax(bytes / STRIP_BYTES_PER_CLOCK, 64.0 * k->bm * k->bk / WGMMA_FMA_PER_CLOCK));
+  double slice = fmax(alone, together * fmax(bytes / STRIP_BYTES_PER_CLOCK, arithmetic));
   return LAUNCH_US + waves * (slices * slice + STRIP_BLOCK_CLOCKS) / (gpu->clock_khz * 1e-3);
 }
 
