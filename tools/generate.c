@@ -98,6 +98,11 @@ static void upper(char *to, const char *text) {
   while (*text++);
 }
 
+/* What of its tile a block computes at once. */
+static int columns_at_once(const gs_kernel_t *k) {
+  return k->family == GS_FAMILY_STRIP ? GS_STRIP_BN : k->bn;
+}
+
 /* The constants are those that rules.mk hands to nvcc; instances.h is replaced by a list of the one instance. */
 static void request_make(request_t *r, const char *id, const gs_kernel_t *k, const struct arch *arch,
                          const int version[2]) {
@@ -114,7 +119,7 @@ static void request_make(request_t *r, const char *id, const gs_kernel_t *k, con
   add_option(r, "--ptxas-options=-v");
   add_option(r, "-DGS_TILE=%s", tile);
   add_option(r, "-DGS_BM=%d", k->bm);
-  add_option(r, "-DGS_BN=%d", k->family == GS_FAMILY_STRIP ? GS_STRIP_BN : k->bn);
+  add_option(r, "-DGS_BN=%d", columns_at_once(k));
   if (k->family == GS_FAMILY_STRIP) add_option(r, "-DGS_SLICES=%d", k->bn / GS_STRIP_BN);
   add_option(r, "-DGS_BK=%d", k->bk);
   add_option(r, "-DGS_STAGES=%d", k->stages);
@@ -151,8 +156,7 @@ static gs_status_t find_or_compile(const request_t *r, uint64_t cache_bytes, gs_
  * rows at most. */
 static int accumulators(const gs_kernel_t *k) {
   if (k->family == GS_FAMILY_ROWS) return GS_ROWS_OF(1, k->transa == GS_OP_T) * k->bn;
-  int columns = k->family == GS_FAMILY_STRIP ? GS_STRIP_BN : k->bn;
-  return k->bm * columns / (k->family == GS_FAMILY_DIRECT ? 32 : k->warps * 32);
+  return k->bm * columns_at_once(k) / (k->family == GS_FAMILY_DIRECT ? 32 : k->warps * 32);
 }
 
 static gs_status_t judge_before(const gs_kernel_t *k, const struct arch *arch, gs_cubin_t *cubin) {

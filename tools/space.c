@@ -112,7 +112,9 @@ static int wgmma_registers(const gs_kernel_t *k) {
 
 /* As of wgmma, of a slice. */
 static int strip_registers(const gs_kernel_t *k) {
-  return 40 + 3 * k->bm / k->warps + (k->bm + 64) * k->bk / 8 / (32 * k->warps);
+  gs_kernel_t slice = *k;
+  slice.bn = GS_STRIP_BN;
+  return wgmma_registers(&slice);
 }
 
 /* What is under way of both operands; 8 sums a column where memory of A runs along m. */

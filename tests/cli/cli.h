@@ -24,6 +24,10 @@ __attribute__((format(printf, 1, 2))) result_t sh(const char *format, ...);
 
 void enter_folder(void);
 void leave_folder(void);
+
+/* Of SIM_US: what kernels of every family take, in microseconds. */
+#define ALL_OURS(us) "*mma_*:" us ",direct_*:" us ",rows_*:" us ",strip_*:" us
+
 #define SUITE(name) TestSuite(name, .init = enter_folder, .fini = leave_folder, .timeout = 300)
 
 /* The result's text is in the message, for whoever reads a failure. */

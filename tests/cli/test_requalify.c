@@ -4,8 +4,8 @@
 SUITE(requalify);
 
 #define ON_SIM  "LD_LIBRARY_PATH=$SIM "
-#define WINNING ON_SIM "SIM_CLOCK=set SIM_US='cublas*:20,lt_*:20,*mma_*:4,direct_*:4,rows_*:4,strip_*:4' "
-#define LOSING  ON_SIM "SIM_CLOCK=set SIM_US='cublas*:4,lt_*:4,*mma_*:20,direct_*:20,rows_*:20,strip_*:20' "
+#define WINNING ON_SIM "SIM_CLOCK=set SIM_US='cublas*:20,lt_*:20," ALL_OURS("4") "' "
+#define LOSING  ON_SIM "SIM_CLOCK=set SIM_US='cublas*:4,lt_*:4," ALL_OURS("20") "' "
 #define USERS   ".config/gemmshim/gemmshim-cpu-stand-in.table"
 
 #define ROW(m, times)                                                                                        \

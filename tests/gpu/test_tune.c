@@ -7,22 +7,20 @@ SUITE(tune);
 
 /* Algorithm 5 is not among those that the stand-in's heuristic offers. */
 Test(tune, the_librarys_own_algorithm_wins_a_row) {
-  result_t r = sh(
-      ON_SIM "SIM_US='cublasGemmEx:90,lt_5:4,lt_*:90,*mma_*:90,direct_*:90,rows_*:90,strip_*:90' " FEW SHAPE);
+  result_t r = sh(ON_SIM "SIM_US='cublasGemmEx:90,lt_5:4,lt_*:90," ALL_OURS("90") "' " FEW SHAPE);
   STATUS(r, 0);
   HAS(r.out, "1 won");
   STATUS(sh("$G table check t.table && grep -q 'lt_5_t[0-9]*_s.*_r[02]_' t.table"), 0);
 }
 
 Test(tune, a_kernel_that_beats_them_all_wins_instead) {
-  result_t r =
-      sh(ON_SIM "SIM_US='cublasGemmEx:90,lt_5:60,lt_*:90,*mma_*:4,direct_*:4,rows_*:4,strip_*:4' " FEW SHAPE);
+  result_t r = sh(ON_SIM "SIM_US='cublasGemmEx:90,lt_5:60,lt_*:90," ALL_OURS("4") "' " FEW SHAPE);
   STATUS(r, 0);
   STATUS(sh("grep -q 'direct_\\|mma_\\|rows_' t.table"), 0);
 }
 
 Test(tune, a_tie_on_the_gpu_clock_is_a_row_where_the_host_gains) {
-#define TIE "SIM_US='cublasGemmEx:60,lt_*:60,*mma_*:200,direct_*:200,rows_*:200,strip_*:200' "
+#define TIE "SIM_US='cublasGemmEx:60,lt_*:60," ALL_OURS("200") "' "
   result_t r = sh(ON_SIM TIE "SIM_HOST_US=cublasGemmEx:200 " FEW SHAPE);
   STATUS(r, 0);
   HAS(r.out, "on the wall clock");
@@ -34,10 +32,8 @@ Test(tune, a_tie_on_the_gpu_clock_is_a_row_where_the_host_gains) {
 }
 
 Test(tune, an_algorithm_that_is_wrong_gets_no_row) {
-  result_t r =
-      sh(ON_SIM
-         "SIM_WRONG='lt_5:all:0.05' "
-         "SIM_US='cublasGemmEx:90,lt_5:4,lt_*:90,*mma_*:150,direct_*:150,rows_*:150,strip_*:150' " FEW SHAPE);
+  result_t r = sh(ON_SIM "SIM_WRONG='lt_5:all:0.05' "
+                         "SIM_US='cublasGemmEx:90,lt_5:4,lt_*:90," ALL_OURS("150") "' " FEW SHAPE);
   STATUS(r, 0);
   HAS(r.out, "0 won");
   cr_assert(!exists("t.table"));
@@ -61,7 +57,7 @@ Test(tune, a_kernel_that_is_wrong_gets_no_row) {
   HAS(string_at(root, "products.0.why"), "the relative error is above its bound");
 }
 
-#define BATCHES "SIM_US='cublas*:90,lt_*:90,*mma_*:4,direct_*:4,rows_*:4,strip_*:4' "
+#define BATCHES "SIM_US='cublas*:90,lt_*:90," ALL_OURS("4") "' "
 
 /* Each number of products has a row of its own, which is measured again as that, and serves that. */
 Test(tune, batches_are_tuned_number_by_number) {
@@ -87,7 +83,7 @@ Test(tune, sums_in_half_are_tuned_against_the_librarys_own) {
             "\\t0\\t0\\t0\\t0\\t16\\t9\\t0\\t5\\t0\\n' > half.calls"),
          0);
   /* What the calls in half take is what counts, whatever those with sums in fp32 take. */
-#define OURS "*mma_*:4,direct_*:4,rows_*:4,strip_*:4' " FEW "--again half.calls"
+#define OURS ALL_OURS("4") "' " FEW "--again half.calls"
   result_t r = sh(ON_SIM "SIM_US='cublasGemmEx_16f:90,lt_*_16f:90,cublasGemmEx:2,lt_*:2," OURS);
   STATUS(r, 0);
   HAS(r.out, "1 won");
@@ -128,9 +124,9 @@ Test(tune, rounds_go_to_what_is_in_doubt) {
     const char *us;
     int rounds;
     const char *verdict;
-  } cases[] = {{"cublasGemmEx:8,lt_*:8,*mma_*:6,direct_*:6,rows_*:6,strip_*:6", 11, "win"},
-               {"cublasGemmEx:8,lt_*:12,*mma_*:9,direct_*:9,rows_*:9,strip_*:9", 5, "loss"},
-               {"cublasGemmEx:8,lt_*:12,*mma_*:7.99,direct_*:7.99,rows_*:7.99,strip_*:7.99", 31, "win"}};
+  } cases[] = {{"cublasGemmEx:8,lt_*:8," ALL_OURS("6"), 11, "win"},
+               {"cublasGemmEx:8,lt_*:12," ALL_OURS("9"), 5, "loss"},
+               {"cublasGemmEx:8,lt_*:12," ALL_OURS("7.99"), 31, "win"}};
   for (int i = 0; i < 3; i++) {
     result_t r = sh(ON_SIM "SIM_US='%s' " FEW "--json --again " SHAPE, cases[i].us);
     cJSON *root = json(r.out);
@@ -143,9 +139,8 @@ Test(tune, rounds_go_to_what_is_in_doubt) {
 /* The stand-in says that it has an H200's multiprocessors. */
 Test(tune, kernels_out_of_reach_are_left_alone) {
 #define LARGE "SIM_NOCOMPUTE=times $G tune --candidates 6 --json -o t.table --shape TNx4096x4096x4096"
-  result_t near =
-               sh(CLOCKED("cublasGemmEx:300,lt_*:300,*mma_*:330,direct_*:330,rows_*:330,strip_*:330") LARGE),
-           far = sh(CLOCKED("cublasGemmEx:60,lt_*:60,*mma_*:330,direct_*:330,rows_*:330,strip_*:330") LARGE);
+  result_t near = sh(CLOCKED("cublasGemmEx:300,lt_*:300," ALL_OURS("330")) LARGE),
+           far = sh(CLOCKED("cublasGemmEx:60,lt_*:60," ALL_OURS("330")) LARGE);
   cr_assert_geq(number_at(json(near.out), "products.0.candidates"), 6);
   cr_assert_eq(number_at(json(far.out), "products.0.candidates"), 1);
 }

@@ -7,8 +7,8 @@
 #define ON_SIM "LD_LIBRARY_PATH=$SIM SIM_L2=4096 SIM_CLOCK=set "
 #define FEW    "$G tune --candidates 2 -o t.table "
 #define KEYS   "--exact --shape TNx16x8x16 --shape TNx32x8x16 --shape NNx16x8x16 "
-#define WIN    "SIM_US='cublasGemmEx:90,lt_*:90,*mma_*:4,direct_*:4,rows_*:4,strip_*:4' "
-#define LOSE   "SIM_US='cublasGemmEx:4,lt_*:4,*mma_*:90,direct_*:90,rows_*:90,strip_*:90' "
+#define WIN    "SIM_US='cublasGemmEx:90,lt_*:90," ALL_OURS("4") "' "
+#define LOSE   "SIM_US='cublasGemmEx:4,lt_*:4," ALL_OURS("90") "' "
 
 static int rows(const char *table) {
   return atoi(sh("grep -c '^[NT]' %s", table).out);
