@@ -37,7 +37,7 @@ include kernels/rules.mk
 FLOOR_0 := status options log file sha256
 FLOOR_1 := gemm algo histogram extras
 FLOOR_2 := row table builtin device real clock choice workspace
-FLOOR_3 := dispatch probation shadow dump launch library lt graphs clusters
+FLOOR_3 := dispatch probation shadow dump launch library relaunch lt graphs clusters
 FLOOR_4 := hooks preload graph_updates
 
 LIBGS   := $(BUILD)/libgs.a

@@ -27,6 +27,10 @@ const char *gs_cuda_error(CUresult result); /* "CUDA_ERROR_..." */
  * in this thread, and leave the capture alone. False: the driver refused, and such calls must not be made. */
 __attribute__((warn_unused_result)) bool gs_capture_relax(CUstreamCaptureMode *mode);
 void gs_capture_restore(CUstreamCaptureMode mode);
+/* A capture that is broken or may not hold what was asked: the program's affair, and no fault of a kernel's. */
+static inline bool gs_is_of_capture(CUresult result) {
+  return result >= CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED && result <= CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
+}
 
 #define GS_DEVICES_MAX 64
 

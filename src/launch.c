@@ -151,20 +151,18 @@ static gs_reason_t launch_kernel(const gs_call_t *call, const gs_row_t *row, gs_
   CUresult result = launch(kernel, &to, state->sm, call->stream, p);
   if (result == CUDA_SUCCESS) return GS_REASON_SERVED;
   /* A broken capture is the program's affair, and cuBLAS will meet it too: no fault of the row. */
-  if (result >= CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED && result <= CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD)
-    return GS_REASON_CAPTURE;
+  if (gs_is_of_capture(result)) return GS_REASON_CAPTURE;
   retire(row, state, gs_cuda_error(result));
   return GS_REASON_LAUNCH_FAILED;
 }
 
 /* A product's first call asks the library about its algorithm, which may load code. */
-static const gs_library_t *library_of(const gs_call_t *call, const gs_row_t *row, cublasLtHandle_t handle,
-                                      gs_libraries_t *libraries) {
-  if (atomic_load_explicit(libraries, memory_order_acquire))
-    return gs_library_of(libraries, call->real, handle, &call->gemm, &call->at, row);
+static const gs_library_t *library_of(const gs_call_t *call, const gs_row_t *row, const gs_place_t *place,
+                                      cublasLtHandle_t handle, gs_libraries_t *libraries) {
+  const gs_library_t *library = gs_library_find(libraries, call->real, row, place->device);
   CUstreamCaptureMode mode;
-  if (!gs_capture_relax(&mode)) return NULL;
-  const gs_library_t *library = gs_library_of(libraries, call->real, handle, &call->gemm, &call->at, row);
+  if (library || !gs_capture_relax(&mode)) return library;
+  library = gs_library_of(libraries, call->real, handle, &call->gemm, &call->at, row, place->device);
   gs_capture_restore(mode);
   return library;
 }
@@ -172,22 +170,21 @@ static const gs_library_t *library_of(const gs_call_t *call, const gs_row_t *row
 static gs_reason_t launch_algo(const gs_call_t *call, const gs_row_t *row, gs_row_state_t *state,
                                const gs_place_t *place, gs_libraries_t *libraries) {
   cublasLtHandle_t handle = call->handle ? (cublasLtHandle_t)(void *)call->handle : call->lt;
-  const gs_library_t *library = library_of(call, row, handle, libraries);
-  void *block = NULL;
+  const gs_library_t *library = library_of(call, row, place, handle, libraries);
   if (!library) return GS_REASON_LOAD_FAILED;
   if (library->refusal != GS_REASON_SERVED) return library->refusal;
   if (!library->usable[call->device_scalars]) return GS_REASON_SCALARS;
-  if (library->workspace) {
-    /* Behind the counters, which kernels must find at zero. */
-    size_t counters = GS_SPLIT_COUNTERS * sizeof(unsigned);
-    gs_reason_t reason = gs_workspace(place->context, call->stream, counters + library->workspace, &block);
-    if (reason != GS_REASON_SERVED) return reason;
-    block = (char *)block + counters;
-  }
   /* Its kernels' clusters may be others than those of the program's own call. */
   gs_clusters_at_launch(state->sm, call->stream);
-  cublasStatus_t status =
-      gs_library_matmul(library, handle, &call->at, call->device_scalars, block, (cudaStream_t)call->stream);
+  if (!call->device_scalars && gs_relaunch(library->learnt, &call->at, place->context, call->stream))
+    return GS_REASON_SERVED;
+  gs_held_t held = {0};
+  gs_reason_t reason = GS_REASON_SERVED;
+  if (library->workspace) reason = gs_workspace_hold(place->context, call->stream, library->workspace, &held);
+  if (reason != GS_REASON_SERVED) return reason;
+  cublasStatus_t status = gs_library_matmul(library, handle, &call->at, call->device_scalars, held.bytes,
+                                            (cudaStream_t)call->stream);
+  gs_workspace_let_go(&held);
   if (status == CUBLAS_STATUS_SUCCESS) return GS_REASON_SERVED;
   /* Any other fault is the stream's or the context's, and the program's own call will meet it too. */
   if (status == CUBLAS_STATUS_NOT_SUPPORTED || status == CUBLAS_STATUS_INVALID_VALUE)

@@ -2,6 +2,8 @@
 
 #include <stdlib.h>
 
+#include "options.h"
+
 #define X(name, text, value, ...) (cudaDataType_t) value,
 static const cudaDataType_t cuda_types[] = {GS_TYPES(X)};
 #undef X
@@ -135,23 +137,6 @@ static bool check(gs_library_t *library, cublasLtHandle_t handle, int device_sca
   return true;
 }
 
-gs_reason_t gs_library_prepare(gs_library_t *library, const gs_real_t *real, cublasLtHandle_t handle,
-                               const gs_gemm_t *g, const gs_operands_t *at, const gs_algo_t *algo,
-                               int split_k) {
-  *library = (gs_library_t){.real = real, .biased = gs_epilogue_has_bias((gs_epilogue_t)g->epilogue)};
-  library->refusal = gs_algo_supports(g);
-  if (library->refusal != GS_REASON_SERVED) return library->refusal;
-  library->refusal = GS_REASON_ALGORITHM_REFUSED;
-  if (!gs_algo_exact(algo) || !gs_library_algo(real, handle, g, algo, split_k, &library->algo))
-    return library->refusal;
-  if (!make_desc(library, g, at->bias, 0) || !make_desc(library, g, at->bias, 1) || !make_layouts(library, g))
-    return library->refusal;
-  library->usable[0] = check(library, handle, 0);
-  library->usable[1] = check(library, handle, 1);
-  if (!library->usable[0] && !library->usable[1]) return library->refusal;
-  return library->refusal = aligned(library, g) ? GS_REASON_SERVED : GS_REASON_ALIGNMENT;
-}
-
 cublasStatus_t gs_library_matmul(const gs_library_t *library, cublasLtHandle_t handle,
                                  const gs_operands_t *at, bool device_scalars, void *workspace,
                                  cudaStream_t stream) {
@@ -174,23 +159,72 @@ cublasStatus_t gs_library_matmul(const gs_library_t *library, cublasLtHandle_t h
 #undef READ_ONLY
 }
 
+typedef struct {
+  const gs_library_t *library;
+  cublasLtHandle_t handle;
+} gs_caller_t;
+
+static bool enqueue(void *self, const gs_operands_t *at, void *workspace, CUstream stream) {
+  const gs_caller_t *caller = self;
+  return gs_library_matmul(caller->library, caller->handle, at, false, workspace, (cudaStream_t)stream) ==
+         CUBLAS_STATUS_SUCCESS;
+}
+
+/* What is learnt over addresses that divide by 16 may not hold for others. */
+static void learn(gs_library_t *library, cublasLtHandle_t handle, const gs_gemm_t *g) {
+  gs_caller_t caller = {library, handle};
+  if (gs_option(GS_OPT_RELAUNCH) && library->usable[0] && g->align >= 16)
+    library->learnt = gs_relaunch_learn(enqueue, &caller, library->workspace);
+}
+
+gs_reason_t gs_library_prepare(gs_library_t *library, const gs_real_t *real, cublasLtHandle_t handle,
+                               const gs_gemm_t *g, const gs_operands_t *at, const gs_algo_t *algo,
+                               int split_k) {
+  *library = (gs_library_t){.real = real, .biased = gs_epilogue_has_bias((gs_epilogue_t)g->epilogue)};
+  library->refusal = gs_algo_supports(g);
+  if (library->refusal != GS_REASON_SERVED) return library->refusal;
+  library->refusal = GS_REASON_ALGORITHM_REFUSED;
+  if (!gs_algo_exact(algo) || !gs_library_algo(real, handle, g, algo, split_k, &library->algo))
+    return library->refusal;
+  if (!make_desc(library, g, at->bias, 0) || !make_desc(library, g, at->bias, 1) || !make_layouts(library, g))
+    return library->refusal;
+  library->usable[0] = check(library, handle, 0);
+  library->usable[1] = check(library, handle, 1);
+  if (!library->usable[0] && !library->usable[1]) return library->refusal;
+  library->refusal = aligned(library, g) ? GS_REASON_SERVED : GS_REASON_ALIGNMENT;
+  if (library->refusal == GS_REASON_SERVED) learn(library, handle, g);
+  return library->refusal;
+}
+
+void gs_library_done(gs_library_t *library) {
+  if (library) gs_relaunch_free(library->learnt);
+}
+
 /* ---- those of one product ---- */
 
-static gs_library_t *find(gs_library_t *first, const gs_real_t *real, const gs_row_t *row) {
-  while (first && (first->real != real || first->row != row)) first = first->next;
+static gs_library_t *find(gs_library_t *first, const gs_real_t *real, const gs_row_t *row, CUdevice device) {
+  while (first && (first->real != real || first->row != row || first->device != device)) first = first->next;
   return first;
 }
 
+const gs_library_t *gs_library_find(gs_libraries_t *libraries, const gs_real_t *real, const gs_row_t *row,
+                                    CUdevice device) {
+  return find(atomic_load_explicit(libraries, memory_order_acquire), real, row, device);
+}
+
 const gs_library_t *gs_library_of(gs_libraries_t *libraries, const gs_real_t *real, cublasLtHandle_t handle,
-                                  const gs_gemm_t *g, const gs_operands_t *at, const gs_row_t *row) {
+                                  const gs_gemm_t *g, const gs_operands_t *at, const gs_row_t *row,
+                                  CUdevice device) {
   gs_library_t *first = atomic_load_explicit(libraries, memory_order_acquire);
-  gs_library_t *library = find(first, real, row);
+  gs_library_t *library = find(first, real, row, device);
   if (library || !(library = malloc(sizeof *library))) return library;
   gs_library_prepare(library, real, handle, g, at, &row->algo, row->split_k);
   library->row = row;
+  library->device = device;
   do {
-    gs_library_t *others = find(first, real, row); /* another thread was here first */
+    gs_library_t *others = find(first, real, row, device); /* another thread was here first */
     if (others) {
+      gs_library_done(library);
       free(library);
       return others;
     }
@@ -202,6 +236,7 @@ const gs_library_t *gs_library_of(gs_libraries_t *libraries, const gs_real_t *re
 void gs_libraries_free(gs_libraries_t *libraries) {
   for (gs_library_t *library = atomic_exchange(libraries, NULL), *next; library; library = next) {
     next = library->next;
+    gs_library_done(library);
     free(library);
   }
 }

@@ -7,11 +7,13 @@
 
 #include "gs_table.h"
 #include "real.h"
+#include "relaunch.h"
 
 typedef struct gs_library {
   struct gs_library *next; /* made for the same product */
   const gs_real_t *real;
   const gs_row_t *row;
+  CUdevice device;
   gs_reason_t refusal; /* GS_REASON_SERVED: ready */
   bool usable[2];      /* with scalars on the host, on the device */
   bool biased;
@@ -19,6 +21,7 @@ typedef struct gs_library {
   cublasLtMatmulAlgo_t algo;
   cublasLtMatmulDescOpaque_t desc[2]; /* scalars on the host, on the device */
   cublasLtMatrixLayoutOpaque_t a, b, c, d;
+  gs_relaunch_t *learnt; /* its launch, of gs_relaunch; NULL: the library has to make it */
 } gs_library_t;
 
 /* Makes the algorithm of real from its attributes: cublasLtMatmulAlgoInit, then each is set. handle belongs to
@@ -30,16 +33,22 @@ bool gs_library_read(const gs_real_t *real, const cublasLtMatmulAlgo_t *made, gs
 
 /* What one product's rows were made ready as; NULL: none yet. */
 typedef _Atomic(gs_library_t *) gs_libraries_t;
-/* The one of real and row, made ready where it is not yet; NULL: out of memory. Lock-free. */
+/* The one of real and row on a device; NULL: none yet. */
+const gs_library_t *gs_library_find(gs_libraries_t *libraries, const gs_real_t *real, const gs_row_t *row,
+                                    CUdevice device);
+/* The same, made ready in the current context where it is not yet; NULL: out of memory. Lock-free. */
 const gs_library_t *gs_library_of(gs_libraries_t *libraries, const gs_real_t *real, cublasLtHandle_t handle,
-                                  const gs_gemm_t *g, const gs_operands_t *at, const gs_row_t *row);
+                                  const gs_gemm_t *g, const gs_operands_t *at, const gs_row_t *row,
+                                  CUdevice device);
 void gs_libraries_free(gs_libraries_t *libraries);
 
 /* Makes an algorithm ready for g, asking the library whether it can compute it (cublasLtMatmulAlgoCheck) and
- * how aligned operands must be. at: any operands of such a call. Launches nothing. */
+ * how aligned operands must be, and learns its launch in the current context. at: any operands of such a call.
+ * Launches nothing. gs_library_done gives back what that took, library itself is the caller's. */
 gs_reason_t gs_library_prepare(gs_library_t *library, const gs_real_t *real, cublasLtHandle_t handle,
                                const gs_gemm_t *g, const gs_operands_t *at, const gs_algo_t *algo,
                                int split_k);
+void gs_library_done(gs_library_t *library);
 /* Computes one product that it is ready for, with scalars where it is usable; workspace: library->workspace
  * bytes. Thread-safe. */
 cublasStatus_t gs_library_matmul(const gs_library_t *library, cublasLtHandle_t handle,

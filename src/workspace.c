@@ -7,7 +7,10 @@
 #include "device.h"
 #include "options.h"
 
-#define BLOCKS_MAX 256
+#define BLOCKS_MAX     256
+#define PIECES         256 /* of zeros, ahead of what a block is for */
+#define PIECES_BYTES   ((size_t)PIECES * GS_ZEROED_BYTES)
+#define COUNTERS_BYTES (GS_SPLIT_COUNTERS * sizeof(unsigned))
 
 typedef enum { UNUSED, EAGER, CAPTURED, RELEASED /* its graph is gone */, SCRATCH } gs_owner_t;
 
@@ -16,8 +19,10 @@ typedef struct {
   _Atomic unsigned long long context;
   CUcontext handle; /* which may come to stand for another context */
   unsigned long long stream, capture;
-  CUdeviceptr memory;
-  size_t bytes;
+  CUdeviceptr pieces, memory;
+  size_t bytes; /* of memory */
+  int pieces_used;
+  pthread_mutex_t order; /* of who holds it */
 } gs_block_t;
 
 /* Whom a block is for. */
@@ -27,6 +32,7 @@ typedef struct {
   cuuint64_t capture; /* 0: none */
   CUgraph graph;
   bool scratch;
+  bool pieces; /* are all that is wanted */
 } gs_user_t;
 
 static gs_block_t blocks[BLOCKS_MAX];
@@ -78,9 +84,8 @@ static gs_block_t *find(const gs_user_t *user, size_t bytes, gs_owner_t owner) {
 static bool zero_counters(CUdeviceptr memory) {
   CUstream own;
   if (gs_driver.cuStreamCreate(&own, CU_STREAM_NON_BLOCKING) != CUDA_SUCCESS) return false;
-  bool zeroed =
-      gs_driver.cuMemsetD8Async(memory, 0, GS_SPLIT_COUNTERS * sizeof(unsigned), own) == CUDA_SUCCESS &&
-      gs_driver.cuStreamSynchronize(own) == CUDA_SUCCESS;
+  bool zeroed = gs_driver.cuMemsetD8Async(memory, 0, COUNTERS_BYTES, own) == CUDA_SUCCESS &&
+                gs_driver.cuStreamSynchronize(own) == CUDA_SUCCESS;
   gs_driver.cuStreamDestroy(own);
   return zeroed;
 }
@@ -95,7 +100,7 @@ static void drop_dead(const gs_user_t *user) {
     if (owner != EAGER && owner != RELEASED && owner != SCRATCH) continue;
     atomic_store(&block->context, 0);
     atomic_store(&block->owner, UNUSED);
-    held -= block->bytes;
+    held -= PIECES_BYTES + block->bytes;
   }
 }
 
@@ -107,19 +112,22 @@ static gs_block_t *unused_block(void) {
 
 static gs_block_t *allocate(const gs_user_t *user, size_t bytes) {
   drop_dead(user);
-  size_t room = (size_t)gs_option(GS_OPT_VRAM_MB) << (user->scratch ? 19 : 20), rounded = 1 << 20;
+  size_t room = (size_t)gs_option(GS_OPT_VRAM_MB) << (user->scratch ? 19 : 20), wanted = PIECES_BYTES + bytes;
+  size_t rounded = user->pieces ? wanted : 1 << 20;
   if (held >= room) return NULL;
-  while (rounded < bytes && rounded < room) rounded *= 2; /* so that blocks fit later uses too */
-  if (rounded > room - held) rounded = bytes;
+  while (rounded < wanted && rounded < room) rounded *= 2; /* so that blocks fit later uses too */
+  if (rounded > room - held) rounded = wanted;
   gs_block_t *block = unused_block();
-  if (bytes > room || rounded > room - held || !block) return NULL;
-  if (gs_driver.cuMemAlloc(&block->memory, rounded) != CUDA_SUCCESS) return NULL;
+  if (wanted > room || rounded > room - held || !block) return NULL;
+  if (gs_driver.cuMemAlloc(&block->pieces, rounded) != CUDA_SUCCESS) return NULL;
+  block->memory = block->pieces + PIECES_BYTES;
   if (!zero_counters(block->memory)) {
-    gs_driver.cuMemFree(block->memory);
+    gs_driver.cuMemFree(block->pieces);
     return NULL;
   }
   block->handle = user->handle;
-  block->bytes = rounded;
+  block->bytes = rounded - PIECES_BYTES;
+  pthread_mutex_init(&block->order, NULL);
   held += rounded;
   return block;
 }
@@ -146,6 +154,7 @@ static gs_block_t *use(gs_block_t *block, const gs_user_t *user, gs_owner_t owne
   if (!block) return NULL;
   block->stream = user->stream;
   block->capture = user->capture;
+  block->pieces_used = PIECES;
   atomic_store_explicit(&block->context, user->context, memory_order_release);
   atomic_store_explicit(&block->owner, owner, memory_order_release);
   if (block == &blocks[block_count]) atomic_fetch_add(&block_count, 1);
@@ -207,15 +216,58 @@ gs_reason_t gs_workspace_scratch(CUcontext context, CUstream stream, size_t byte
   return GS_REASON_SERVED;
 }
 
+/* The block of whoever works on stream; user says what for. */
+static gs_reason_t block_of(CUcontext context, CUstream stream, size_t bytes, gs_user_t *user,
+                            gs_block_t **block) {
+  gs_reason_t reason = identify(context, stream, user);
+  if (reason != GS_REASON_SERVED) return reason;
+  *block = user->capture ? NULL : find(user, bytes, EAGER);
+  if (!*block && (user->capture || !is_refused(user, bytes))) *block = obtain_relaxed(user, bytes);
+  return *block ? GS_REASON_SERVED : GS_REASON_WORKSPACE;
+}
+
 gs_reason_t gs_workspace(CUcontext context, CUstream stream, size_t bytes, void **out) {
   gs_user_t user = {0};
-  gs_reason_t reason = identify(context, stream, &user);
+  gs_block_t *block;
+  gs_reason_t reason = block_of(context, stream, bytes, &user, &block);
+  if (reason == GS_REASON_SERVED) *out = (void *)block->memory;
+  return reason;
+}
+
+static gs_reason_t hold(CUcontext context, CUstream stream, size_t bytes, gs_user_t *user, gs_block_t **block,
+                        gs_held_t *held) {
+  gs_reason_t reason = block_of(context, stream, COUNTERS_BYTES + bytes, user, block);
   if (reason != GS_REASON_SERVED) return reason;
-  gs_block_t *block = user.capture ? NULL : find(&user, bytes, EAGER);
-  if (!block && (user.capture || !is_refused(&user, bytes))) block = obtain_relaxed(&user, bytes);
-  if (!block) return GS_REASON_WORKSPACE;
-  *out = (void *)block->memory;
+  *held = (gs_held_t){(void *)((*block)->memory + COUNTERS_BYTES), &(*block)->order};
+  pthread_mutex_lock(held->order);
   return GS_REASON_SERVED;
+}
+
+gs_reason_t gs_workspace_hold(CUcontext context, CUstream stream, size_t bytes, gs_held_t *held) {
+  gs_user_t user = {0};
+  gs_block_t *block;
+  return hold(context, stream, bytes, &user, &block, held);
+}
+
+/* Whoever used pieces before did so on this stream, or never will: all are cleared after that, and before what follows. */
+gs_reason_t gs_workspace_hold_zeroed(CUcontext context, CUstream stream, gs_held_t *held) {
+  gs_user_t user = {.pieces = true};
+  gs_block_t *block;
+  gs_reason_t reason = hold(context, stream, 0, &user, &block, held);
+  if (reason != GS_REASON_SERVED) return reason;
+  if (block->pieces_used == PIECES) {
+    if (gs_driver.cuMemsetD8Async(block->pieces, 0, PIECES_BYTES, stream) != CUDA_SUCCESS) {
+      gs_workspace_let_go(held);
+      return GS_REASON_WORKSPACE;
+    }
+    block->pieces_used = 0;
+  }
+  held->bytes = (void *)(block->pieces + (size_t)block->pieces_used++ * GS_ZEROED_BYTES);
+  return GS_REASON_SERVED;
+}
+
+void gs_workspace_let_go(gs_held_t *held) {
+  if (held->order) pthread_mutex_unlock(held->order);
 }
 
 void gs_workspace_fork(void) {
@@ -223,5 +275,5 @@ void gs_workspace_fork(void) {
   block_count = 0;
   held = 0;
   refused = SIZE_MAX;
-  for (int i = 0; i < BLOCKS_MAX; i++) blocks[i].owner = UNUSED;
+  for (int i = 0; i < BLOCKS_MAX; i++) blocks[i].owner = UNUSED; /* allocate makes its lock anew */
 }

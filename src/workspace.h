@@ -10,6 +10,7 @@
 #define GS_WORKSPACE_H
 
 #include <cuda.h>
+#include <pthread.h>
 
 #include "gs_reason.h"
 
@@ -20,6 +21,19 @@ gs_reason_t gs_workspace(CUcontext context, CUstream stream, size_t bytes, void 
 /* The same for whatever it is used for but split-K, and of half of the bound at most; never under capture. Work of
  * one stream shares it. */
 gs_reason_t gs_workspace_scratch(CUcontext context, CUstream stream, size_t bytes, void **block);
+/* Workspace for what is more than one kernel, or leaves it other than it was. Until it is let go, others wait for theirs
+ * on the same stream: what is put there meanwhile is not interrupted. Else as gs_workspace. */
+typedef struct {
+  void *bytes;
+  pthread_mutex_t *order;
+} gs_held_t;
+void gs_workspace_let_go(gs_held_t *held);
+/* So many bytes, of which nothing is known: of a block those behind its counters. */
+gs_reason_t gs_workspace_hold(CUcontext context, CUstream stream, size_t bytes, gs_held_t *held);
+/* GS_ZEROED_BYTES that are zero for what now goes to the stream, and that nothing uses after it: one memset serves
+ * some hundreds of such pieces. */
+#define GS_ZEROED_BYTES 256 /* and what its address divides by */
+gs_reason_t gs_workspace_hold_zeroed(CUcontext context, CUstream stream, gs_held_t *held);
 /* In a forked child, which has no use of the parent's device memory. */
 void gs_workspace_fork(void);
 

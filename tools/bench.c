@@ -172,7 +172,8 @@ static bool enqueue(void *self, int copy) {
   case GS_BY_LT:
     return gs_lt_matmul(&bench->lt, contender->index, &bench->gemm, &o) == CUBLAS_STATUS_SUCCESS;
   case GS_BY_ALGO:
-    return gs_library_matmul(contender->library, bench->cublas->lt, &o, false,
+    return gs_relaunch(contender->library->learnt, &o, bench->gpu->context, bench->gpu->stream) ||
+           gs_library_matmul(contender->library, bench->cublas->lt, &o, false,
                              gs_gpu_pointer(bench->cublas->workspace),
                              (cudaStream_t)bench->gpu->stream) == CUBLAS_STATUS_SUCCESS;
   }
@@ -224,6 +225,7 @@ bool gs_bench_ready(gs_bench_t *bench, gs_contender_t *contender) {
 
 void gs_bench_done(gs_contender_t *contender) {
   gs_entrant_done(&contender->entrant);
+  gs_library_done(contender->library);
   free(contender->library);
   contender->library = NULL;
 }

@@ -14,7 +14,6 @@
 #include "choice.h"
 #include "json.h"
 #include "machine.h"
-#include "options.h"
 #include "program.h"
 #include "tools.h"
 
@@ -83,7 +82,6 @@ static int choose(bisect_t *b) {
   const char *why = gs_machine_driver() ? gs_machine_init() : "no libcuda.so.1";
   if (!why && gs_device_describe(0, &device) != GS_OK) why = "it cannot be asked";
   if (why) return gs_say("no GPU to choose a table for (%s): name one, --table FILE", why), GS_EXIT_MACHINE;
-  gs_options_read();
   if (gs_choose_table(&device, say_fault, NULL, &b->choice) == GS_OK) return 0;
   gs_say("%s has no table: nothing is served, so no row is to blame", device.name);
   return GS_EXIT_MACHINE;

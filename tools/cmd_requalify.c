@@ -15,7 +15,6 @@
 #include "journal.h"
 #include "json.h"
 #include "named.h"
-#include "options.h"
 #include "points.h"
 #include "progress.h"
 #include "requalify.h"
@@ -463,7 +462,6 @@ int gs_cmd_requalify(int argc, char **argv) {
   gs_gpu_t gpu;
   int status = read_command(argc, argv, &command);
   if (status >= 0) return status;
-  gs_options_read();
   if (gs_gpu_open(&gpu, (int)command.device) != GS_OK) {
     gs_say("%s", gpu.fault);
     return GS_EXIT_MACHINE;

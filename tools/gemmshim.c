@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "options.h"
+
 static const struct {
   const char *name, *help;
   int (*run)(int argc, char **argv);
@@ -35,6 +37,7 @@ static int flushed(int status) {
 }
 
 int main(int argc, char **argv) {
+  gs_options_read(); /* the tools choose tables and launch as the library would */
   if (argc < 2) {
     print_help(stderr);
     return GS_EXIT_USAGE;

@@ -209,14 +209,17 @@ gs_params_t gs_gpu_params(const gs_gemm_t *g, const gs_operands_t *o, int split_
 CUgraphExec gs_gpu_capture(gs_gpu_t *gpu, gs_enqueue_t enqueue, void *context) {
   CUgraph graph = NULL;
   CUgraphExec executable = NULL;
-  if (!GS_GPU_TRY(gpu, cuStreamBeginCapture, gpu->stream, CU_STREAM_CAPTURE_MODE_RELAXED)) return NULL;
+  if (!gs_gpu_ok(gpu) ||
+      !gs_gpu_note(gpu, gs_driver.cuStreamBeginCapture(gpu->stream, CU_STREAM_CAPTURE_MODE_RELAXED),
+                   "cuStreamBeginCapture"))
+    return NULL;
   bool enqueued = enqueue(context);
-  CUresult ended = gs_driver_tools.cuStreamEndCapture(gpu->stream, &graph);
+  CUresult ended = gs_driver.cuStreamEndCapture(gpu->stream, &graph);
   if (enqueued && gs_gpu_note(gpu, ended, "cuStreamEndCapture"))
     GS_GPU_TRY(gpu, cuGraphInstantiateWithFlags, &executable, graph, 0);
   if (executable)
     GS_GPU_TRY(gpu, cuGraphUpload, executable, gpu->stream); /* else the first replay pays for it */
-  if (graph) gs_driver_tools.cuGraphDestroy(graph);
+  if (graph) gs_driver.cuGraphDestroy(graph);
   return executable;
 }
 

@@ -1,7 +1,9 @@
 /* algo WAY: the same product four times by cublasGemmEx, or by cublasLtMatmul of lt.c's making; then a product
  * that splits k on the same stream. Prints which of cublasLt's algorithms ran last ("algo", "tile", "splits"; -1:
- * none was named) and how often it was asked about ("checks"). WAY is plain, device (scalars), captured, odd
- * (addresses that divide by 2 alone), explicit (algorithms of cublasGemmEx are compared first). */
+ * none was named), how often it was asked about ("checks") and called ("matmuls"). WAY is plain, device (scalars),
+ * captured (a graph of two products, launched three times), many (of each 300, on two streams), scaled (alpha is 2 in
+ * half of the calls), odd (addresses that divide by 2 alone), explicit (algorithms of cublasGemmEx are compared
+ * first). */
 #include "client.h"
 
 #include <dlfcn.h>
@@ -49,26 +51,83 @@ static void comparing(const simple_t *s) {
   for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) asking_for(s, asked[i]);
 }
 
-static void captured(const simple_t *s) {
-  CUstream stream;
+static void scaled(const simple_t *s) {
+  static const float scales[] = {2, 1, 2, 1};
+  const float zero = 0;
+  product_t p = {.transa = true,
+                 .m = 128,
+                 .n = s->n,
+                 .k = 128,
+                 .batch = 1,
+                 .lda = 128,
+                 .ldb = 128,
+                 .ldc = 128,
+                 .ldd = 128,
+                 .a_type = CUDA_R_16F,
+                 .b_type = CUDA_R_16F,
+                 .c_type = CUDA_R_16F,
+                 .d_type = CUDA_R_16F,
+                 .scale_type = CUDA_R_32F,
+                 .epilogue = 0,
+                 .a = s->a,
+                 .b = s->b,
+                 .c = s->c,
+                 .d = s->c};
+  const int64_t elements = 128 * s->n;
+  void *before = malloc((size_t)elements * 2);
+  must(!before, "memory");
+  for (int i = 0; i < 4; i++) {
+    memcpy(before, s->c, (size_t)elements * 2);
+    p.alpha = scales[i];
+    MUST(cublasGemmEx(s->handle, CUBLAS_OP_T, CUBLAS_OP_N, 128, s->n, 128, &scales[i], s->a, CUDA_R_16F, 128,
+                      s->b, CUDA_R_16F, 128, &zero, s->c, CUDA_R_16F, 128, CUBLAS_COMPUTE_32F,
+                      CUBLAS_GEMM_DEFAULT));
+    must(!is_right(&p, before, elements), "a scaled product");
+  }
+  free(before);
+}
+
+/* That many calls, captured; the graph is launched three times, and its last result must be right each time. */
+static void capture_of(const simple_t *s, CUstream stream, int calls) {
   CUgraph graph;
   CUgraphExec exec;
-  MUST(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
   MUST(cublasSetStream(s->handle, (cudaStream_t)stream));
   MUST(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
-  MUST(simple_call(s));
+  for (int i = 0; i < calls; i++) MUST(simple_call(s));
   MUST(cuStreamEndCapture(stream, &graph));
   MUST(cuGraphInstantiate(&exec, graph, 0));
-  MUST(cuGraphLaunch(exec, stream));
-  MUST(cuStreamSynchronize(stream));
+  for (int i = 0; i < 3; i++) {
+    MUST(cuMemsetD8((CUdeviceptr)s->c, 0xff, (size_t)(128 * s->n) * 2));
+    MUST(cuGraphLaunch(exec, stream));
+    MUST(cuStreamSynchronize(stream));
+    must(!simple_right(s), "a replayed product");
+  }
   MUST(cuGraphExecDestroy(exec));
   MUST(cuGraphDestroy(graph));
+}
+
+static void captured(const simple_t *s) {
+  CUstream stream;
+  MUST(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+  capture_of(s, stream, 2);
+}
+
+static void many(const simple_t *s) {
+  CUstream streams[2];
+  for (int i = 0; i < 2; i++) MUST(cuStreamCreate(&streams[i], CU_STREAM_NON_BLOCKING));
+  for (int i = 0; i < 600; i++) {
+    MUST(cublasSetStream(s->handle, (cudaStream_t)streams[i & 1]));
+    MUST(simple_call(s));
+  }
+  for (int i = 0; i < 2; i++) capture_of(s, streams[i], 300);
 }
 
 int main(int argc, char **argv) {
   const char *way = argc > 1 ? argv[1] : "";
   simple_t s = simple_open(16), splitting = simple_open(40);
   if (!strcmp(way, "captured")) captured(&s);
+  if (!strcmp(way, "many")) many(&s);
+  if (!strcmp(way, "scaled")) scaled(&s);
   if (!strcmp(way, "device")) on_device(&s);
   if (!strcmp(way, "explicit")) comparing(&s);
   if (!strcmp(way, "odd")) s.a = (char *)device_values(CUDA_R_16F, 128 * 128 + 1, 1) + 2;
@@ -80,5 +139,6 @@ int main(int argc, char **argv) {
   printf("algo: %d\ntile: %d\nsplits: %d\n", algo, tile, attribute(CUBLASLT_ALGO_CONFIG_SPLITK_NUM));
   sim_calls_t *calls = (sim_calls_t *)lt_function("sim_calls");
   printf("checks: %d\n", (int)calls("cublasLtMatmulAlgoCheck"));
+  printf("matmuls: %d\n", (int)calls("cublasLtMatmul"));
   return right && simple_right(&splitting) ? 0 : 1;
 }

@@ -76,7 +76,7 @@ Test(library, scalars_on_the_device_and_captures_are_served) {
   cr_expect_eq(device.status, 0, "%s", device.err);
   cr_expect_eq(RUN_SERVED(&device), 6);
   cr_expect_eq(captured.status, 0, "%s", captured.err);
-  cr_expect_eq(RUN_SERVED(&captured), 6);
+  cr_expect_eq(RUN_SERVED(&captured), 7);
   run_free(&device);
   run_free(&captured);
 }
@@ -112,6 +112,80 @@ Test(library, a_failing_call_is_forwarded_and_its_row_retired) {
   cr_expect_eq(run_count(&r, RUN_ANY, GS_REASON_LAUNCH_FAILED, RUN_ANY), 4);
   cr_expect_eq(run_lines(r.err, "the row is retired"), 1, "%s", r.err);
   run_free(&r);
+}
+
+/* ---- launches that are learnt from a few captures (src/relaunch.h) ---- */
+
+enum { SHOTS = 8 };
+
+/* cublasLtMatmul was called so often in all; everything was served. */
+static void served_by(const char *way, const char *const *environment, int served, int matmuls) {
+  setup_t setup = {.table = table_of(ALGO, 1, "13.1.0")};
+  for (int i = 0; environment[i]; i++) setup.environment[i] = environment[i];
+  run_t r = RUN(&setup, "algo", way);
+  cr_expect_eq(r.status, 0, "%s %s: %s", way, environment[0], r.err);
+  cr_expect_eq(RUN_SERVED(&r), served, "%s %s: %s", way, environment[0], r.err);
+  cr_expect_eq(run_number(&r, "matmuls"), matmuls, "%s %s: %d", way, environment[0],
+               (int)run_number(&r, "matmuls"));
+  run_free(&r);
+}
+#define SERVED_BY(way, served, matmuls, ...)                                                                 \
+  served_by(way, (const char *const[]){__VA_ARGS__, NULL}, served, matmuls)
+#define USUALLY "SIM_LAUNCH=none"
+
+Test(library, a_launch_is_learnt_once_and_made_without_the_library) {
+  SERVED_BY("plain", 5, SHOTS, USUALLY);
+  SERVED_BY("captured", 7, SHOTS, USUALLY);
+  SERVED_BY("many", 1205, SHOTS, USUALLY);
+  SERVED_BY("plain", 5, SHOTS, USUALLY, "SIM_CLUSTER=0");
+}
+
+Test(library, a_counter_that_is_cleared_ahead_of_the_kernel_is_found_at_zero) {
+  SERVED_BY("plain", 5, SHOTS, "SIM_LAUNCH=counter");
+  SERVED_BY("captured", 7, SHOTS, "SIM_LAUNCH=counter");
+  SERVED_BY("many", 1205, SHOTS, "SIM_LAUNCH=counter");
+}
+
+Test(library, what_cannot_be_learnt_goes_through_the_library) {
+  SERVED_BY("plain", 5, 1 + 4, "SIM_LAUNCH=twice");
+  SERVED_BY("plain", 5, SHOTS + 4, "SIM_LAUNCH=secret");
+  SERVED_BY("plain", 5, 1 + 4, "SIM_LAUNCH=domain");
+  SERVED_BY("plain", 5, 4, USUALLY, "GEMMSHIM_RELAUNCH=0");
+  SERVED_BY("plain", 5, 1 + 4, USUALLY, "SIM_FAIL=cuStreamEndCapture:1=1");
+}
+
+Test(library, other_scalars_go_through_the_library) {
+  SERVED_BY("scaled", 9, SHOTS + 2, USUALLY);
+  SERVED_BY("device", 6, SHOTS + 1, USUALLY);
+}
+
+Test(library, a_launch_that_fails_is_not_tried_again) {
+  SERVED_BY("plain", 5, SHOTS + 4, USUALLY, "SIM_FAIL=cuLaunchKernelEx:1=1");
+}
+
+Test(library, no_room_for_counters_forwards) {
+  run_t r = RUN(
+      WITH(.table = table_of(ALGO, 1, "13.1.0"), .environment = {"SIM_LAUNCH=counter", "GEMMSHIM_VRAM_MB=0"}),
+      "algo", "plain");
+  cr_expect_eq(r.status, 0, "%s", r.err);
+  cr_expect_eq(run_count(&r, RUN_ANY, GS_REASON_WORKSPACE, RUN_ANY), 5);
+  run_free(&r);
+}
+
+Test(library, threads_on_one_stream_do_not_share_a_counter) {
+  static const char *const ways[] = {"4", "16"};
+  char path[256];
+  file_write(
+      folder, "threads.table",
+      TABLE_HEADER(SIM_GPU_NAME, "13.1.0") "T\tN\t128\t128\tf16\tf16\t32f\tdefault\tsingle\t1\t16\t" ALGO
+                                           "\t1\t1\t5\t10\t0\t0\n",
+      path);
+  for (int i = 0; i < 2; i++) {
+    run_t r = RUN(WITH(.table = path, .environment = {"SIM_LAUNCH=counter"}), "threads", ways[i], "200");
+    cr_expect_eq(r.status, 0, "%s: %s", ways[i], r.err);
+    cr_expect_eq(RUN_SERVED(&r), RUN_CALLS(&r), "%s", ways[i]);
+    run_free(&r);
+  }
 }
 
 Test(library, cublasLtMatmul_is_served_too) {

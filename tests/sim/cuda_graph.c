@@ -179,12 +179,57 @@ SIM_EXPORT CUresult cuGraphGetNodes(CUgraph graph, CUgraphNode *nodes, size_t *c
   return CUDA_SUCCESS;
 }
 
+/* Work runs in the order of its making: each node waits for the one before. */
+SIM_EXPORT CUresult cuGraphGetRootNodes(CUgraph graph, CUgraphNode *roots, size_t *count) {
+  SIM_ENTER(graph, roots, count);
+  if (!graph || !count) return CUDA_ERROR_INVALID_VALUE;
+  for (size_t i = 0; roots && i < *count; i++)
+    roots[i] = i == 0 && graph->count ? (CUgraphNode)graph->nodes : NULL;
+  if (!roots || *count > (graph->count > 0)) *count = graph->count > 0;
+  return CUDA_SUCCESS;
+}
+
+static bool is_memset(const node_t *node) {
+  return node->cluster == SIM_NOT_A_KERNEL && node->work == driver_fill;
+}
+
 SIM_EXPORT CUresult cuGraphNodeGetType(CUgraphNode node, CUgraphNodeType *type) {
   SIM_ENTER(node, type);
   if (!node || !type) return CUDA_ERROR_INVALID_VALUE;
-  bool is_kernel = ((const node_t *)node)->cluster != SIM_NOT_A_KERNEL;
-  *type = is_kernel ? CU_GRAPH_NODE_TYPE_KERNEL : CU_GRAPH_NODE_TYPE_MEMCPY;
+  const node_t *n = (const node_t *)node;
+  *type = n->cluster != SIM_NOT_A_KERNEL ? CU_GRAPH_NODE_TYPE_KERNEL
+          : is_memset(n)                 ? CU_GRAPH_NODE_TYPE_MEMSET
+                                         : CU_GRAPH_NODE_TYPE_MEMCPY;
   return CUDA_SUCCESS;
+}
+
+SIM_EXPORT CUresult cuGraphMemsetNodeGetParams(CUgraphNode node, CUDA_MEMSET_NODE_PARAMS *params) {
+  SIM_ENTER(node, params);
+  if (!node || !params || !is_memset((const node_t *)node)) return CUDA_ERROR_INVALID_VALUE;
+  const driver_fill_t *f = ((const node_t *)node)->argument;
+  *params = (CUDA_MEMSET_NODE_PARAMS){
+      .dst = (CUdeviceptr)f->to, .value = f->value, .elementSize = 1, .width = f->count, .height = 1};
+  return CUDA_SUCCESS;
+}
+
+/* Its parameters as one buffer, which is the node's own. */
+SIM_EXPORT CUresult cuGraphKernelNodeGetParams(CUgraphNode node, CUDA_KERNEL_NODE_PARAMS *params) {
+  SIM_ENTER(node, params);
+  node_t *n = (node_t *)node;
+  if (!n || !params || n->cluster == SIM_NOT_A_KERNEL) return CUDA_ERROR_INVALID_VALUE;
+  void *const extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, n->argument, CU_LAUNCH_PARAM_BUFFER_SIZE, &n->bytes,
+                         CU_LAUNCH_PARAM_END};
+  memcpy(n->extra, extra, sizeof extra);
+  *params = (CUDA_KERNEL_NODE_PARAMS){.gridDimX = 1,
+                                      .gridDimY = n->cluster ? (unsigned)n->cluster : 1,
+                                      .gridDimZ = 1,
+                                      .blockDimX = SIM_LIBRARY_BLOCK,
+                                      .blockDimY = 1,
+                                      .blockDimZ = 1,
+                                      .sharedMemBytes = SIM_LIBRARY_SMEM,
+                                      .extra = n->extra,
+                                      .kern = driver_kernel_of(n->work, n->cluster)};
+  return params->kern ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 SIM_EXPORT CUresult cuGraphChildGraphNodeGetGraph(CUgraphNode node, CUgraph *graph) {
@@ -196,8 +241,12 @@ SIM_EXPORT CUresult cuGraphKernelNodeGetAttribute(CUgraphNode node, CUlaunchAttr
                                                   CUlaunchAttributeValue *value) {
   SIM_ENTER(node, id, value);
   const node_t *kernel = (const node_t *)node;
-  if (!node || !value || id != CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION || kernel->cluster == SIM_NOT_A_KERNEL)
-    return CUDA_ERROR_INVALID_VALUE;
+  if (!node || !value || kernel->cluster == SIM_NOT_A_KERNEL) return CUDA_ERROR_INVALID_VALUE;
+  if (id == CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN && sim_launches_by("domain")) {
+    value->memSyncDomain = CU_LAUNCH_MEM_SYNC_DOMAIN_REMOTE;
+    return CUDA_SUCCESS;
+  }
+  if (id != CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION) return CUDA_ERROR_INVALID_VALUE;
   unsigned blocks = (unsigned)kernel->cluster, side = blocks > 0;
   value->clusterDim.x = side, value->clusterDim.y = blocks, value->clusterDim.z = side;
   return CUDA_SUCCESS;

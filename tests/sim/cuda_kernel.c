@@ -25,6 +25,8 @@ struct CUkern_st {
   bool is_compare;   /* compare_*: gs_compare_params_t of d_type */
   bool is_reference; /* ref_*: gs_params_t, int transa, int transb; D in double */
   atomic_int smem;   /* allowed, bytes */
+  sim_work_t *work;  /* of a library's: see driver_kernel_of */
+  int cluster;
   struct CUkern_st *next;
 };
 
@@ -91,6 +93,21 @@ static CUkernel kernel_make(const char *id) {
   atomic_store(&made->smem, SMEM_DEFAULT);
   made->next = kernels;
   return kernels = made;
+}
+
+CUkernel driver_kernel_of(sim_work_t *work, int cluster) {
+  pthread_mutex_lock(&driver_lock);
+  CUkernel found = kernels;
+  while (found && (found->work != work || found->cluster != cluster)) found = found->next;
+  if (!found && (found = calloc(1, sizeof *found))) {
+    snprintf(found->id, sizeof found->id, "of a library");
+    found->work = work;
+    found->cluster = cluster;
+    found->next = kernels;
+    kernels = found;
+  }
+  pthread_mutex_unlock(&driver_lock);
+  return found;
 }
 
 /* Whether the cubin defines a function of that name. */
@@ -286,10 +303,22 @@ static CUresult launch_kernel(struct CUkern_st *kernel, const sim_launch_t *laun
                                       : CUDA_ERROR_INVALID_VALUE;
 }
 
+/* A library's kernel, launched as its node says it was. */
+static CUresult launch_work(const struct CUkern_st *kernel, const sim_launch_t *launch, void **extra) {
+  bool same = launch->block[0] == SIM_LIBRARY_BLOCK && launch->smem == SIM_LIBRARY_SMEM &&
+              launch->cluster == (unsigned)kernel->cluster &&
+              launch->grid[1] == (launch->cluster ? launch->cluster : 1);
+  if (!same || !extra || extra[0] != CU_LAUNCH_PARAM_BUFFER_POINTER ||
+      extra[2] != CU_LAUNCH_PARAM_BUFFER_SIZE || extra[4] != CU_LAUNCH_PARAM_END)
+    return CUDA_ERROR_INVALID_VALUE;
+  return sim_enqueue(launch->stream, kernel->cluster, kernel->work, extra[1], *(const size_t *)extra[3]);
+}
+
 static CUresult enter_launch(CUfunction function, sim_launch_t launch, void **params, void **extra) {
   DRIVER_TRY(driver_ready_with_context());
   struct CUkern_st *kernel = (struct CUkern_st *)function;
   if (!kernel) return CUDA_ERROR_INVALID_HANDLE;
+  if (kernel->work && !params) return launch_work(kernel, &launch, extra);
   if (!params || extra) return CUDA_ERROR_INVALID_VALUE;
   if (kernel->is_compare) return driver_compare((gs_type_t)kernel->kernel.d_type, &launch, params[0]);
   last_launch = launch;

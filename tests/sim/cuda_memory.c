@@ -257,19 +257,13 @@ SIM_EXPORT CUresult cuMemcpyDtoDAsync(CUdeviceptr to, CUdeviceptr from, size_t b
   return sim_enqueue(stream, SIM_NOT_A_KERNEL, run_copy, &c, sizeof c);
 }
 
-typedef struct {
-  void *to;
-  int value;
-  size_t count;
-} fill_t;
-
-static void fill(const void *argument) {
-  const fill_t *f = argument;
+void driver_fill(const void *argument) {
+  const driver_fill_t *f = argument;
   memset(f->to, f->value, f->count);
 }
 
 SIM_EXPORT CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char value, size_t count, CUstream stream) {
   SIM_ENTER(to, value, count, stream);
-  fill_t f = {.to = (void *)to, .value = value, .count = count};
-  return sim_enqueue(stream, SIM_NOT_A_KERNEL, fill, &f, sizeof f);
+  driver_fill_t f = {.to = (void *)to, .value = value, .count = count};
+  return sim_enqueue(stream, SIM_NOT_A_KERNEL, driver_fill, &f, sizeof f);
 }

@@ -23,6 +23,7 @@ typedef struct {
   sim_work_t *work;
   void *argument;
   size_t bytes;
+  void *extra[5]; /* as cuGraphKernelNodeGetParams tells of argument */
 } node_t;
 
 typedef struct kept {
@@ -86,6 +87,21 @@ CUresult driver_unsafe(void);
 CUresult driver_graph_add(CUgraph graph, int cluster, sim_work_t *work, const void *argument, size_t bytes);
 CUgraph driver_graph_new(void);
 void driver_graph_free(CUgraph graph);
+
+/* What a kernel node that is not ours says of its launch, and what such a kernel has to be launched with. */
+#define SIM_LIBRARY_BLOCK 384
+#define SIM_LIBRARY_SMEM  (160 << 10)
+/* The kernel behind work that was launched in clusters of so many blocks: it takes work's argument as a buffer. NULL:
+ * out of memory. */
+CUkernel driver_kernel_of(sim_work_t *work, int cluster);
+
+/* cuMemsetD8Async as work. */
+typedef struct {
+  void *to;
+  unsigned char value;
+  size_t count;
+} driver_fill_t;
+sim_work_t driver_fill;
 
 /* The kernels of gs_compare.h, by their names; and one of them launched. */
 bool driver_is_compare(const char *id, gs_type_t *type);

@@ -29,8 +29,9 @@ struct cublasContext {
 /* NULL when the driver does not start. The primary context of device 0 becomes current where none is. */
 struct cublasContext *sim_handle_create(void);
 
+#define SIM_COUNTER_BYTES 4
 /* Computes on the stream, or not at all where SIM_NOCOMPUTE is set. name: whose time SIM_US sets. The workspace
- * is written to its end. */
+ * is written to its end; SIM_COUNTER_BYTES of it are cleared, and then counted in. */
 cublasStatus_t sim_product(CUstream stream, const product_t *product, const char *name, void *workspace,
                            size_t bytes);
 

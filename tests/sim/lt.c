@@ -238,9 +238,10 @@ static bool algo_valid(const cublasLtMatmulAlgo_t *algo) {
   return a->id >= 0 && a->id < ALGORITHMS && a->tile >= first && a->tile < first + TILES && whole;
 }
 
-/* Room for the sums of every part of k. */
+/* Room for the sums of every part of k, or for a counter. */
 static size_t workspace_of(const cublasLtMatmulAlgo_t *algo, const product_t *p) {
   const lt_algo_t *a = (const lt_algo_t *)algo;
+  if (sim_launches_by("counter")) return SIM_COUNTER_BYTES;
   return a->splitk > 1 ? (size_t)(a->splitk * p->m * p->n * p->batch) * sizeof(float) : 0;
 }
 

@@ -12,7 +12,7 @@
 static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic(sim_function_t *) list;
 static bool nocompute, times_only, fails_ours;
-static const char *times, *host_times, *wrong; /* SIM_US, SIM_HOST_US, SIM_WRONG */
+static const char *times, *host_times, *wrong, *launches; /* SIM_US, SIM_HOST_US, SIM_WRONG, SIM_LAUNCH */
 
 static _Thread_local struct {
   sim_call_t calls[SIM_RECENT];
@@ -26,6 +26,7 @@ __attribute__((constructor)) static void read_environment(void) {
   times = getenv("SIM_US");
   host_times = getenv("SIM_HOST_US");
   wrong = getenv("SIM_WRONG");
+  launches = getenv("SIM_LAUNCH");
   fails_ours = getenv("SIM_FAIL_OURS");
 }
 
@@ -76,6 +77,10 @@ bool sim_nocompute(void) {
 
 bool sim_times_only(void) {
   return times_only;
+}
+
+bool sim_launches_by(const char *how) {
+  return launches && !strcmp(launches, how);
 }
 
 /* name:nth=status, separated by commas; nth may be a star. */

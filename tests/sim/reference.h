@@ -15,12 +15,14 @@
  * and are read and written by product_run alone. */
 typedef struct {
   bool transa, transb; /* op is T or C; the types are real */
+  char zeros[6];       /* no byte is left to chance: kernels' parameters are compared as such */
   int64_t m, n, k, batch;
   int64_t lda, ldb, ldc, ldd;                                  /* elements */
   int64_t stride_a, stride_b, stride_c, stride_d, stride_bias; /* elements */
   cudaDataType_t a_type, b_type, c_type, d_type, bias_type;
   cudaDataType_t scale_type; /* of *alpha_ptr and *beta_ptr */
   int epilogue;              /* GS_EPI_* */
+  int zero;
   const void *a, *b, *c;
   void *d;
   const void *bias;

@@ -1,0 +1,291 @@
+#include "relaunch.h"
+
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "device.h"
+#include "workspace.h"
+
+#define SHOTS      8    /* captures that are compared */
+#define PARAMS_MAX 4096 /* bytes; cuBLAS 13.1's kernels for sm_90 take 1,720 */
+#define FIELDS_MAX 64   /* words that follow an address; theirs have 17 */
+
+/* The operands whose addresses a launch may depend on, and workspace. */
+#define ADDRESSES(X) X(a) X(b) X(c) X(d) X(bias)
+#define X(operand)   FOLLOWS_##operand,
+enum { ADDRESSES(X) FOLLOWS_WORKSPACE, FOLLOWS_COUNT };
+#undef X
+
+/* Attributes of a launch that are made again where they are set: id, whether value says so. */
+#define CARRIED_ALWAYS(X)                                                                                    \
+  X(CLUSTER_DIMENSION, clusterDim.x)                                                                         \
+  X(CLUSTER_SCHEDULING_POLICY_PREFERENCE, clusterSchedulingPolicyPreference)                                 \
+  X(COOPERATIVE, cooperative)
+#if CUDA_VERSION >= 12080
+#define CARRIED(X) CARRIED_ALWAYS(X) X(PREFERRED_CLUSTER_DIMENSION, preferredClusterDim.x)
+#else
+#define CARRIED(X) CARRIED_ALWAYS(X)
+#endif
+/* And those of which nothing may be set. */
+#define REFUSED(X)   X(ACCESS_POLICY_WINDOW, accessPolicyWindow.num_bytes) X(MEM_SYNC_DOMAIN, memSyncDomain)
+#define X(name, set) +1
+enum { ATTRIBUTES_MAX = CARRIED(X) };
+#undef X
+
+typedef struct {
+  CUkernel kernel;
+  unsigned grid[3], block[3], smem, attribute_count;
+  CUlaunchAttribute attributes[ATTRIBUTES_MAX];
+  size_t zeroed; /* bytes of workspace that are cleared ahead of the kernel: all of them, or 0 */
+  size_t bytes;  /* of params */
+} what_t;
+
+typedef struct {
+  size_t at;    /* byte of params */
+  int follows;  /* FOLLOWS_* */
+  uint64_t add; /* to the address */
+} field_t;
+
+struct gs_relaunch {
+  what_t what;
+  size_t workspace; /* bytes */
+  atomic_bool failed;
+  int field_count;
+  field_t fields[FIELDS_MAX];
+  unsigned char params[PARAMS_MAX];
+};
+
+typedef struct {
+  uint64_t addresses[FOLLOWS_COUNT];
+  what_t what;
+  unsigned char params[PARAMS_MAX];
+} shot_t;
+
+static void addresses_of(const gs_operands_t *at, const void *workspace, uint64_t *addresses) {
+#define X(operand) addresses[FOLLOWS_##operand] = (uint64_t)(uintptr_t)at->operand;
+  ADDRESSES(X)
+#undef X
+  if (!at->c) addresses[FOLLOWS_c] = addresses[FOLLOWS_d];
+  addresses[FOLLOWS_WORKSPACE] = (uint64_t)(uintptr_t)workspace;
+}
+
+/* ---- looking at a capture ---- */
+
+static bool read_memset(CUgraphNode node, const shot_t *shot, size_t workspace_bytes, size_t *zeroed) {
+  CUDA_MEMSET_NODE_PARAMS m;
+  if (gs_driver.cuGraphMemsetNodeGetParams(node, &m) != CUDA_SUCCESS) return false;
+  *zeroed = m.width * m.elementSize;
+  return m.dst == shot->addresses[FOLLOWS_WORKSPACE] && m.value == 0 && m.height == 1 &&
+         *zeroed == workspace_bytes && *zeroed <= GS_ZEROED_BYTES;
+}
+
+static bool read_attributes(CUgraphNode node, what_t *what) {
+  CUlaunchAttributeValue value;
+#define GET(name)                                                                                            \
+  (memset(&value, 0, sizeof value),                                                                          \
+   gs_driver.cuGraphKernelNodeGetAttribute(node, CU_LAUNCH_ATTRIBUTE_##name, &value) == CUDA_SUCCESS)
+#define X(name, set)                                                                                         \
+  if (GET(name) && value.set) return false;
+  REFUSED(X)
+#undef X
+#define X(name, set)                                                                                         \
+  if (GET(name) && value.set)                                                                                \
+    what->attributes[what->attribute_count++] =                                                              \
+        (CUlaunchAttribute){.id = CU_LAUNCH_ATTRIBUTE_##name, .value = value};
+  CARRIED(X)
+#undef X
+#undef GET
+  return true;
+}
+
+/* Parameters as one buffer, as the library launches them; singly their sizes would be known to newer drivers alone. */
+static bool read_params(void *const *extra, shot_t *shot) {
+  const void *buffer = NULL;
+  const size_t *bytes = NULL;
+  for (; extra && *extra; extra += 2) {
+    if (extra[0] == CU_LAUNCH_PARAM_BUFFER_POINTER) buffer = extra[1];
+    if (extra[0] == CU_LAUNCH_PARAM_BUFFER_SIZE) bytes = extra[1];
+  }
+  if (!buffer || !bytes || *bytes > PARAMS_MAX) return false;
+  shot->what.bytes = *bytes;
+  memcpy(shot->params, buffer, *bytes);
+  return true;
+}
+
+static bool read_kernel(CUgraphNode node, shot_t *shot) {
+  CUDA_KERNEL_NODE_PARAMS k = {0};
+  if (gs_driver.cuGraphKernelNodeGetParams(node, &k) != CUDA_SUCCESS || !k.kern) return false;
+  what_t *what = &shot->what;
+  what->kernel = k.kern;
+  what->grid[0] = k.gridDimX, what->grid[1] = k.gridDimY, what->grid[2] = k.gridDimZ;
+  what->block[0] = k.blockDimX, what->block[1] = k.blockDimY, what->block[2] = k.blockDimZ;
+  what->smem = k.sharedMemBytes;
+  return read_attributes(node, what) && read_params(k.extra, shot);
+}
+
+/* A kernel, or a memset and then a kernel, and nothing else. */
+static bool read_graph(CUgraph graph, shot_t *shot, size_t workspace_bytes) {
+  CUgraphNode nodes[3] = {0}, root = NULL;
+  CUgraphNodeType types[2];
+  size_t count = 3, roots = 1;
+  if (gs_driver.cuGraphGetNodes(graph, nodes, &count) != CUDA_SUCCESS || count < 1 || count > 2 ||
+      gs_driver.cuGraphGetRootNodes(graph, &root, &roots) != CUDA_SUCCESS)
+    return false;
+  for (size_t i = 0; i < count; i++)
+    if (gs_driver.cuGraphNodeGetType(nodes[i], &types[i]) != CUDA_SUCCESS) return false;
+  size_t first = nodes[0] == root ? 0 : 1, last = count - 1 - first;
+  if (count == 2 && (types[first] != CU_GRAPH_NODE_TYPE_MEMSET ||
+                     !read_memset(nodes[first], shot, workspace_bytes, &shot->what.zeroed)))
+    return false;
+  return types[last] == CU_GRAPH_NODE_TYPE_KERNEL && read_kernel(nodes[last], shot);
+}
+
+/* ---- learning ---- */
+
+/* An address that nobody has: below 2^40, aligned to 16 bytes, at random to more; the first shot's to 2 MiB, and its C
+ * is D, as most programs have it. */
+static uint64_t made_up(int shot, int follows) {
+  uint64_t x = (uint64_t)(1 + shot * FOLLOWS_COUNT + (shot || follows != FOLLOWS_c ? follows : FOLLOWS_d));
+  for (int i = 0; i < 3; i++) x *= 0x9e3779b97f4a7c15u, x ^= x >> 29;
+  uint64_t address = (x >> 25) + (1ull << 32);
+  if (follows == FOLLOWS_WORKSPACE) return address & ~(uint64_t)(GS_ZEROED_BYTES - 1);
+  return address & ~(shot ? 15ull : (2ull << 20) - 1);
+}
+
+static bool take(gs_relaunch_call_t *enqueue, void *self, size_t workspace_bytes, CUstream stream, int i,
+                 shot_t *shot) {
+  static const float one = 1, zero = 0;
+  CUgraph graph = NULL;
+  void *workspace = workspace_bytes ? (void *)(uintptr_t)made_up(i, FOLLOWS_WORKSPACE) : NULL;
+#define X(operand) .operand = (void *)(uintptr_t)made_up(i, FOLLOWS_##operand),
+  const gs_operands_t at = {ADDRESSES(X).alpha = &one, .beta = &zero};
+#undef X
+  addresses_of(&at, workspace, shot->addresses);
+  if (gs_driver.cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED) != CUDA_SUCCESS) return false;
+  bool enqueued = enqueue(self, &at, workspace, stream);
+  bool ended = gs_driver.cuStreamEndCapture(stream, &graph) == CUDA_SUCCESS && graph;
+  bool read = enqueued && ended && read_graph(graph, shot, workspace_bytes);
+  if (ended) gs_driver.cuGraphDestroy(graph);
+  return read;
+}
+
+static bool take_all(gs_relaunch_call_t *enqueue, void *self, size_t workspace_bytes, shot_t *shots) {
+  CUstream own; /* which synchronises with no other */
+  if (gs_driver.cuStreamCreate(&own, CU_STREAM_NON_BLOCKING) != CUDA_SUCCESS) return false;
+  bool taken = true;
+  for (int i = 0; i < SHOTS && taken; i++)
+    taken = take(enqueue, self, workspace_bytes, own, i, &shots[i]) &&
+            !memcmp(&shots[i].what, &shots[0].what, sizeof shots[0].what);
+  gs_driver.cuStreamDestroy(own);
+  return taken;
+}
+
+static uint64_t word_at(const shot_t *shot, size_t at) {
+  uint64_t word;
+  memcpy(&word, shot->params + at, sizeof word);
+  return word;
+}
+
+static bool is_constant(const shot_t *shots, size_t at, size_t bytes) {
+  for (int i = 1; i < SHOTS; i++)
+    if (memcmp(shots[i].params + at, shots[0].params + at, bytes)) return false;
+  return true;
+}
+
+/* What the word is beyond that address. */
+static uint64_t beyond(const shot_t *shot, size_t at, int which) {
+  return word_at(shot, at) - shot->addresses[which];
+}
+
+static bool follows_address(const shot_t *shots, size_t at, int which) {
+  for (int i = 1; i < SHOTS; i++)
+    if (beyond(&shots[i], at, which) != beyond(&shots[0], at, which)) return false;
+  return true;
+}
+
+/* Every word is the same in all shots, or follows one address in all of them. */
+static bool find_fields(gs_relaunch_t *learnt, const shot_t *shots) {
+  size_t at = 0, bytes = learnt->what.bytes;
+  for (; at + sizeof(uint64_t) <= bytes; at += sizeof(uint64_t)) {
+    if (is_constant(shots, at, sizeof(uint64_t))) continue;
+    field_t field = {.at = at, .follows = FOLLOWS_COUNT};
+    for (int which = 0; which < FOLLOWS_COUNT; which++)
+      if (follows_address(shots, at, which)) field.follows = which;
+    if (field.follows == FOLLOWS_COUNT || learnt->field_count == FIELDS_MAX) return false;
+    field.add = beyond(&shots[0], at, field.follows);
+    learnt->fields[learnt->field_count++] = field;
+  }
+  return is_constant(shots, at, bytes - at);
+}
+
+gs_relaunch_t *gs_relaunch_learn(gs_relaunch_call_t *enqueue, void *self, size_t workspace_bytes) {
+  shot_t *shots = calloc(SHOTS, sizeof *shots);
+  gs_relaunch_t *learnt = calloc(1, sizeof *learnt);
+  bool whole = shots && learnt && take_all(enqueue, self, workspace_bytes, shots);
+  if (whole) {
+    learnt->what = shots[0].what;
+    learnt->workspace = workspace_bytes;
+    memcpy(learnt->params, shots[0].params, shots[0].what.bytes);
+    whole = find_fields(learnt, shots);
+  }
+  free(shots);
+  if (whole) return learnt;
+  free(learnt);
+  return NULL;
+}
+
+void gs_relaunch_free(gs_relaunch_t *learnt) {
+  free(learnt);
+}
+
+/* ---- doing it again ---- */
+
+static bool asks_the_same(const gs_operands_t *at) {
+  float alpha, beta;
+  memcpy(&alpha, at->alpha, sizeof alpha);
+  memcpy(&beta, at->beta, sizeof beta);
+  return alpha == 1 && beta == 0;
+}
+
+static CUresult launch(gs_relaunch_t *learnt, const gs_operands_t *at, void *workspace, CUstream stream) {
+  _Alignas(16) unsigned char params[PARAMS_MAX];
+  uint64_t addresses[FOLLOWS_COUNT];
+  what_t *what = &learnt->what;
+  addresses_of(at, workspace, addresses);
+  memcpy(params, learnt->params, what->bytes);
+  for (int i = 0; i < learnt->field_count; i++) {
+    uint64_t word = addresses[learnt->fields[i].follows] + learnt->fields[i].add;
+    memcpy(params + learnt->fields[i].at, &word, sizeof word);
+  }
+  const CUlaunchConfig config = {.gridDimX = what->grid[0],
+                                 .gridDimY = what->grid[1],
+                                 .gridDimZ = what->grid[2],
+                                 .blockDimX = what->block[0],
+                                 .blockDimY = what->block[1],
+                                 .blockDimZ = what->block[2],
+                                 .sharedMemBytes = what->smem,
+                                 .hStream = stream,
+                                 .attrs = what->attributes,
+                                 .numAttrs = what->attribute_count};
+  void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, params, CU_LAUNCH_PARAM_BUFFER_SIZE, &what->bytes,
+                   CU_LAUNCH_PARAM_END};
+  return gs_driver.cuLaunchKernelEx(&config, (CUfunction)what->kernel, NULL, extra);
+}
+
+bool gs_relaunch(gs_relaunch_t *learnt, const gs_operands_t *at, CUcontext context, CUstream stream) {
+  gs_held_t held = {0};
+  gs_reason_t reason = GS_REASON_SERVED;
+  if (!learnt || atomic_load_explicit(&learnt->failed, memory_order_relaxed) || !asks_the_same(at))
+    return false;
+  if (learnt->what.zeroed)
+    reason = gs_workspace_hold_zeroed(context, stream, &held);
+  else if (learnt->workspace)
+    reason = gs_workspace_hold(context, stream, learnt->workspace, &held);
+  if (reason != GS_REASON_SERVED) return false;
+  CUresult result = launch(learnt, at, held.bytes, stream);
+  gs_workspace_let_go(&held);
+  if (result != CUDA_SUCCESS && !gs_is_of_capture(result)) atomic_store(&learnt->failed, true);
+  return result == CUDA_SUCCESS;
+}

@@ -1,0 +1,33 @@
+/* Floor 3. A launch of the library's, learnt by heart. For one product, what an algorithm of cuBLASLt's puts on a
+ * stream depends on addresses alone. So it is captured a few times over made-up ones, never to run, and every word of
+ * its kernel's parameters that differs is put down to the address that it follows. From then on the same kernel goes out
+ * with the same parameters by cuLaunchKernelEx: on an H200 machine that takes 3 us less of the host than
+ * cublasLtMatmul. Where the algorithm clears a few bytes of workspace ahead of its kernel, which then counts tiles in
+ * them, it gets bytes that are zero already, and the GPU is spared a memset a call too.
+ *
+ * What is not exactly that is not learnt, and goes on through the library: a second kernel, any other node, a word
+ * that follows no address, attributes of a launch that are not known here. */
+#ifndef GS_RELAUNCH_H
+#define GS_RELAUNCH_H
+
+#include <cuda.h>
+#include <stdbool.h>
+
+#include "gs_gemm.h"
+
+typedef struct gs_relaunch gs_relaunch_t;
+
+/* Puts the product on a stream that is being captured, with scalars on the host; false where it refuses. */
+typedef bool gs_relaunch_call_t(void *self, const gs_operands_t *at, void *workspace, CUstream stream);
+
+/* What enqueue does with an alpha of 1, a beta of 0 and that many bytes of workspace, in the current context; NULL
+ * where it cannot be learnt. Launches nothing. Where any capture is under way, only between gs_capture_relax and
+ * gs_capture_restore. The caller frees it. */
+gs_relaunch_t *gs_relaunch_learn(gs_relaunch_call_t *enqueue, void *self, size_t workspace_bytes);
+void gs_relaunch_free(gs_relaunch_t *learnt);
+
+/* Launches it on stream of the current context, whose device must be the one it was learnt on. False where nothing
+ * was: learnt is NULL or failed before, other scalars, no workspace. Scalars on the host. Thread-safe. */
+bool gs_relaunch(gs_relaunch_t *learnt, const gs_operands_t *at, CUcontext context, CUstream stream);
+
+#endif
