@@ -16,6 +16,7 @@
 #include "log.h"
 #include "options.h"
 #include "probation.h"
+#include "relaunch.h"
 #include "shadow.h"
 #include "workspace.h"
 
@@ -383,8 +384,14 @@ static void say_compared(void) {
          tally.compared, tally.off, tally.left_out, tally.worst, *shape ? ": " : "", shape);
 }
 
+static void say_learnt(void) {
+  int learnt, of;
+  gs_relaunch_count(&learnt, &of);
+  if (of) gs_log(GS_LOG_SUMMARY, "of %d algorithms of cuBLASLt, the launches of %d were learnt", of, learnt);
+}
+
 void gs_dispatch_summary(void) {
-  enum { LINES = 7 };
+  enum { LINES = 6 };
   uint64_t calls[GS_REASON_COUNT], total = 0;
   if (!gs_log_wants(GS_LOG_SUMMARY)) return;
   if (gs_histogram_file()) count_all(calls, &total);
@@ -399,6 +406,7 @@ void gs_dispatch_summary(void) {
          (unsigned long long)total, (unsigned long long)calls[GS_REASON_SERVED],
          100.0 * (double)calls[GS_REASON_SERVED] / (double)total, table_count ? tables[0].source : "none");
   if (verifying) say_compared();
+  say_learnt();
   calls[GS_REASON_SERVED] = 0;
   for (int line = 0; line < LINES; line++) {
     int most = 0;

@@ -220,6 +220,12 @@ static bool find_fields(gs_relaunch_t *learnt, const shot_t *shots) {
   return is_constant(shots, at, bytes - at);
 }
 
+static atomic_int learnt_count, asked_count;
+
+void gs_relaunch_count(int *learnt, int *of) {
+  *learnt = atomic_load(&learnt_count), *of = atomic_load(&asked_count);
+}
+
 gs_relaunch_t *gs_relaunch_learn(gs_relaunch_call_t *enqueue, void *self, size_t workspace_bytes) {
   shot_t *shots = calloc(SHOTS, sizeof *shots);
   gs_relaunch_t *learnt = calloc(1, sizeof *learnt);
@@ -231,6 +237,8 @@ gs_relaunch_t *gs_relaunch_learn(gs_relaunch_call_t *enqueue, void *self, size_t
     whole = find_fields(learnt, shots);
   }
   free(shots);
+  atomic_fetch_add(&asked_count, 1);
+  if (whole) atomic_fetch_add(&learnt_count, 1);
   if (whole) return learnt;
   free(learnt);
   return NULL;

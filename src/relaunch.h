@@ -25,6 +25,8 @@ typedef bool gs_relaunch_call_t(void *self, const gs_operands_t *at, void *works
  * gs_capture_restore. The caller frees it. */
 gs_relaunch_t *gs_relaunch_learn(gs_relaunch_call_t *enqueue, void *self, size_t workspace_bytes);
 void gs_relaunch_free(gs_relaunch_t *learnt);
+/* How many were learnt in this process, of how many. */
+void gs_relaunch_count(int *learnt, int *of);
 
 /* Launches it on stream of the current context, whose device must be the one it was learnt on. False where nothing
  * was: learnt is NULL or failed before, other scalars, no workspace. Scalars on the host. Thread-safe. */

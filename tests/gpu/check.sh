@@ -8,7 +8,7 @@
 BUILD=${BUILD:-build}
 OUT=${OUT:-build/gpu}
 PYTHON=${PYTHON:-python3}
-STEPS=${STEPS:-kernels verify peer generated extras torch captures vllm_start random probation requalify reach ranking overhead memcheck initcheck synccheck racecheck}
+STEPS=${STEPS:-kernels verify peer generated extras torch captures vllm_start relaunch random probation requalify reach ranking overhead memcheck initcheck synccheck racecheck}
 CLI=$BUILD/gemmshim
 here=$(dirname "$0")
 
@@ -103,6 +103,21 @@ vllm_start() {
   awk -F'[" ]' '/^gemmshim_products_total/ { n[$4] = $NF } END {
     print n["served"] " served, " n["workspace"] " forwarded for want of memory, " n["launch_failed"] " refused"
     exit !(n["served"] && n["workspace"] && !n["launch_failed"]) }' "$OUT/vllm.prom"
+}
+
+# Algorithms of cuBLASLt's own from the built-in table, two products of each, TN: their launches are learnt, most of them,
+# and what they compute is what cuBLAS computes.
+relaunch() {
+  local rows
+  "$CLI" table show nvidia-h200 > "$OUT/relaunch.table"
+  rows=$(awk -F'\t' '$1 == "T" && $2 == "N" && $5 $6 $7 $8 $9 == "f16f1632fdefaultsingle" && \
+    $12 ~ /^lt_/ && $3 * $10 <= 5e6 && ($3 + $10) * $4 <= 3e7 && n[$12]++ < 2 { print $3, $10, $4 }' "$OUT/relaunch.table" | head -"${RELAUNCHED:-40}")
+  rm -f "$OUT/relaunch.log"
+  GEMMSHIM_TABLE=$OUT/relaunch.table GEMMSHIM_LOG_FILE=$OUT/relaunch.log preloaded "$BUILD/tests/gpu/relaunch" $rows > "$OUT/relaunch.txt"
+  grep -v '^ok' "$OUT/relaunch.txt"
+  sed 's/^[^:]*: //' "$OUT/relaunch.log"
+  awk '/algorithms of cuBLASLt/ { of = $3; learnt = $(NF - 2) } END { exit !(of > 0 && learnt > of / 2) }' "$OUT/relaunch.log" &&
+    ! grep -q '^not ok' "$OUT/relaunch.txt" && grep -q '^1\.\.[1-9]' "$OUT/relaunch.txt"
 }
 
 # The gate has to refuse a kernel that sums in fp16, and let pass the same one that sums in fp32.
@@ -227,7 +242,7 @@ sanitize() {
   compute-sanitizer --tool "$1" --error-exitcode 9 --print-limit 20 \
     "$CLI" verify --one-process --quick --sizes small --cublas none --kernel "$2"
 }
-export -f torch_program overhead sanitize forced_table captures vllm_start peer generated extras \
+export -f torch_program overhead sanitize forced_table captures vllm_start relaunch peer generated extras \
   preloaded random_calls trial probation requalified
 export BUILD OUT PYTHON TABLE CLI CUBLAS here CUBLAS_FILE
 
@@ -239,6 +254,7 @@ step extras 240 bash -c extras
 step torch 240 bash -c torch_program
 step captures 400 bash -c captures # S1 S2 S4 S6 S8
 step vllm_start 120 bash -c vllm_start # S8
+step relaunch 120 bash -c relaunch # S2 S3
 step random 600 bash -c random_calls # C3 C5 C6
 step probation 120 bash -c probation
 step requalify 120 bash -c requalified

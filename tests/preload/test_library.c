@@ -154,6 +154,20 @@ Test(library, what_cannot_be_learnt_goes_through_the_library) {
   SERVED_BY("plain", 5, 1 + 4, USUALLY, "SIM_FAIL=cuStreamEndCapture:1=1");
 }
 
+Test(library, the_summary_tells_what_was_learnt) {
+  run_t learnt =
+      RUN(WITH(.table = table_of(ALGO, 1, "13.1.0"), .environment = {"GEMMSHIM_LOG=1"}), "algo", "plain");
+  cr_expect_eq(run_lines(learnt.err, "of 1 algorithms of cuBLASLt, the launches of 1 were learnt"), 1, "%s",
+               learnt.err);
+  run_t not =
+      RUN(WITH(.table = table_of(ALGO, 1, "13.1.0"), .environment = {"GEMMSHIM_LOG=1", "SIM_LAUNCH=twice"}),
+          "algo", "plain");
+  cr_expect_eq(run_lines(not .err, "of 1 algorithms of cuBLASLt, the launches of 0 were learnt"), 1, "%s",
+               not .err);
+  run_free(&learnt);
+  run_free(&not );
+}
+
 Test(library, other_scalars_go_through_the_library) {
   SERVED_BY("scaled", 9, SHOTS + 2, USUALLY);
   SERVED_BY("device", 6, SHOTS + 1, USUALLY);
