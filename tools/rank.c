@@ -45,6 +45,8 @@
 #define WGMMA_FMA_PER_CLOCK 1400.0 /* of wgmma's 2048 */
 #define WGMMA_LOAD_CLOCKS   2180.0 /* of a k-tile, over those in flight but two */
 #define WGMMA_BLOCK_CLOCKS  4730.0
+#define WGMMA_LEAST_IN_FLIGHT                                                                                \
+  1.25 /* from 8192x8192x1024 and 8192x2048x512 by 128x64x64_s2_w4: 270 and 37.6 us */
 
 #define STRIP_BYTES_PER_CLOCK 36.0
 #define STRIP_SLICE_CLOCKS    700.0
@@ -69,7 +71,8 @@ static double ceil_div(double a, double b) {
   return ceil(a / b);
 }
 
-static double mma_tile_clocks(const gs_kernel_t *k, double together) {
+static double mma_tile_clocks(const gs_kernel_t *k, double together, double k_tiles) {
+  (void)k_tiles;
   double side = sqrt(k->warps), bytes = gs_type_bytes[k->ab_type];
   double arithmetic = (double)k->bm * k->bn * k->bk / FMA_PER_CLOCK;
   double tile_loads = (double)(k->bm + k->bn) * k->bk * bytes / L2_BYTES_PER_CLOCK;
@@ -86,9 +89,11 @@ static double partial_us(const gs_gpu_t *gpu, const gs_kernel_t *k, const gs_gem
   return SPLIT_US + 8.0 * (double)g->m * (double)g->n * g->batch * split_k / l2_bytes_per_us;
 }
 
-static double wgmma_tile_clocks(const gs_kernel_t *k, double together) {
+/* A ring that is deeper than k has tiles is no better for it, and the shallowest still has more than one under way. */
+static double wgmma_tile_clocks(const gs_kernel_t *k, double together, double k_tiles) {
   double arithmetic = (double)k->bm * k->bn * k->bk / WGMMA_FMA_PER_CLOCK;
-  return fmax(together * arithmetic, WGMMA_LOAD_CLOCKS / (k->stages - 2));
+  double in_flight = fmax(fmin(k->stages - 2, k_tiles), WGMMA_LEAST_IN_FLIGHT);
+  return fmax(together * arithmetic, WGMMA_LOAD_CLOCKS / in_flight);
 }
 
 /* Blocks of a kernel that run at once: on a multiprocessor, on the GPU. */
@@ -97,17 +102,18 @@ typedef struct {
   double room;
 } gs_at_once_t;
 
-/* tile_clocks: of one k-tile, where so many blocks run together. */
+/* Of one k-tile, where so many blocks run together and each has so many of them. */
+typedef double gs_tile_clocks_t(const gs_kernel_t *k, double together, double k_tiles);
+
 static double tiled_us(const gs_gpu_t *gpu, const gs_kernel_t *k, const gs_gemm_t *g, int split_k,
-                       gs_at_once_t at_once, double tile_clocks(const gs_kernel_t *, double),
-                       double block_clocks) {
+                       gs_at_once_t at_once, gs_tile_clocks_t *tile_clocks, double block_clocks) {
   double clocks_per_us = gpu->clock_khz * 1e-3;
   double tiles = ceil_div((double)g->m, k->bm) * ceil_div((double)g->n, k->bn) * g->batch;
   double k_tiles = ceil_div(ceil_div((double)g->k, k->bk), split_k);
   double blocks = ceil_div(tiles * split_k, gpu->device.sms); /* of one multiprocessor */
   double waves = ceil_div(tiles * split_k, at_once.room), together = fmin(blocks, at_once.fitting);
   return LAUNCH_US + partial_us(gpu, k, g, split_k) +
-         waves * (k_tiles * tile_clocks(k, together) + block_clocks) / clocks_per_us;
+         waves * (k_tiles * tile_clocks(k, together, k_tiles) + block_clocks) / clocks_per_us;
 }
 
 static double mma_us(const gs_gpu_t *gpu, const gs_kernel_t *k, const gs_gemm_t *g, int split_k,
