@@ -157,9 +157,9 @@ static gs_reason_t launch_kernel(const gs_call_t *call, const gs_row_t *row, gs_
 }
 
 /* A product's first call asks the library about its algorithm, which may load code. */
-static const gs_library_t *library_of(const gs_call_t *call, const gs_row_t *row, const gs_place_t *place,
-                                      cublasLtHandle_t handle, gs_libraries_t *libraries) {
-  const gs_library_t *library = gs_library_find(libraries, call->real, row, place->device);
+static gs_library_t *library_of(const gs_call_t *call, const gs_row_t *row, const gs_place_t *place,
+                                cublasLtHandle_t handle, gs_libraries_t *libraries) {
+  gs_library_t *library = gs_library_find(libraries, call->real, row, place->device);
   CUstreamCaptureMode mode;
   if (library || !gs_capture_relax(&mode)) return library;
   library = gs_library_of(libraries, call->real, handle, &call->gemm, &call->at, row, place->device);
@@ -167,16 +167,31 @@ static const gs_library_t *library_of(const gs_call_t *call, const gs_row_t *row
   return library;
 }
 
+/* Once, and not for a captured call: what the library does for the first time may be more than a capture bears. A call
+ * without a slot is prepared anew each time, which this would make dearer still. */
+static gs_relaunch_t *learnt_of(const gs_call_t *call, gs_library_t *library, cublasLtHandle_t handle) {
+  CUstreamCaptureStatus status;
+  CUstreamCaptureMode mode;
+  if (!atomic_load_explicit(&library->asked, memory_order_relaxed) && call->slot >= 0 &&
+      gs_driver.cuStreamIsCapturing(call->stream, &status) == CUDA_SUCCESS &&
+      status == CU_STREAM_CAPTURE_STATUS_NONE && gs_capture_relax(&mode)) {
+    gs_library_learn(library, handle, &call->gemm);
+    gs_capture_restore(mode);
+  }
+  return atomic_load_explicit(&library->learnt, memory_order_acquire);
+}
+
 static gs_reason_t launch_algo(const gs_call_t *call, const gs_row_t *row, gs_row_state_t *state,
                                const gs_place_t *place, gs_libraries_t *libraries) {
   cublasLtHandle_t handle = call->handle ? (cublasLtHandle_t)(void *)call->handle : call->lt;
-  const gs_library_t *library = library_of(call, row, place, handle, libraries);
+  gs_library_t *library = library_of(call, row, place, handle, libraries);
   if (!library) return GS_REASON_LOAD_FAILED;
   if (library->refusal != GS_REASON_SERVED) return library->refusal;
   if (!library->usable[call->device_scalars]) return GS_REASON_SCALARS;
   /* Its kernels' clusters may be others than those of the program's own call. */
   gs_clusters_at_launch(state->sm, call->stream);
-  if (!call->device_scalars && gs_relaunch(library->learnt, &call->at, place->context, call->stream))
+  if (!call->device_scalars &&
+      gs_relaunch(learnt_of(call, library, handle), &call->at, place->context, call->stream))
     return GS_REASON_SERVED;
   gs_held_t held = {0};
   gs_reason_t reason = GS_REASON_SERVED;

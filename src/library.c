@@ -171,10 +171,13 @@ static bool enqueue(void *self, const gs_operands_t *at, void *workspace, CUstre
 }
 
 /* What is learnt over addresses that divide by 16 may not hold for others. */
-static void learn(gs_library_t *library, cublasLtHandle_t handle, const gs_gemm_t *g) {
+void gs_library_learn(gs_library_t *library, cublasLtHandle_t handle, const gs_gemm_t *g) {
   gs_caller_t caller = {library, handle};
-  if (gs_option(GS_OPT_RELAUNCH) && library->usable[0] && g->align >= 16)
-    library->learnt = gs_relaunch_learn(enqueue, &caller, library->workspace);
+  if (atomic_exchange(&library->asked, true) || !gs_option(GS_OPT_RELAUNCH) || !library->usable[0] ||
+      g->align < 16)
+    return;
+  atomic_store_explicit(&library->learnt, gs_relaunch_learn(enqueue, &caller, library->workspace),
+                        memory_order_release);
 }
 
 gs_reason_t gs_library_prepare(gs_library_t *library, const gs_real_t *real, cublasLtHandle_t handle,
@@ -191,9 +194,7 @@ gs_reason_t gs_library_prepare(gs_library_t *library, const gs_real_t *real, cub
   library->usable[0] = check(library, handle, 0);
   library->usable[1] = check(library, handle, 1);
   if (!library->usable[0] && !library->usable[1]) return library->refusal;
-  library->refusal = aligned(library, g) ? GS_REASON_SERVED : GS_REASON_ALIGNMENT;
-  if (library->refusal == GS_REASON_SERVED) learn(library, handle, g);
-  return library->refusal;
+  return library->refusal = aligned(library, g) ? GS_REASON_SERVED : GS_REASON_ALIGNMENT;
 }
 
 void gs_library_done(gs_library_t *library) {
@@ -207,14 +208,14 @@ static gs_library_t *find(gs_library_t *first, const gs_real_t *real, const gs_r
   return first;
 }
 
-const gs_library_t *gs_library_find(gs_libraries_t *libraries, const gs_real_t *real, const gs_row_t *row,
-                                    CUdevice device) {
+gs_library_t *gs_library_find(gs_libraries_t *libraries, const gs_real_t *real, const gs_row_t *row,
+                              CUdevice device) {
   return find(atomic_load_explicit(libraries, memory_order_acquire), real, row, device);
 }
 
-const gs_library_t *gs_library_of(gs_libraries_t *libraries, const gs_real_t *real, cublasLtHandle_t handle,
-                                  const gs_gemm_t *g, const gs_operands_t *at, const gs_row_t *row,
-                                  CUdevice device) {
+gs_library_t *gs_library_of(gs_libraries_t *libraries, const gs_real_t *real, cublasLtHandle_t handle,
+                            const gs_gemm_t *g, const gs_operands_t *at, const gs_row_t *row,
+                            CUdevice device) {
   gs_library_t *first = atomic_load_explicit(libraries, memory_order_acquire);
   gs_library_t *library = find(first, real, row, device);
   if (library || !(library = malloc(sizeof *library))) return library;

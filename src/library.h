@@ -21,7 +21,8 @@ typedef struct gs_library {
   cublasLtMatmulAlgo_t algo;
   cublasLtMatmulDescOpaque_t desc[2]; /* scalars on the host, on the device */
   cublasLtMatrixLayoutOpaque_t a, b, c, d;
-  gs_relaunch_t *learnt; /* its launch, of gs_relaunch; NULL: the library has to make it */
+  atomic_bool asked;               /* whether its launch can be learnt */
+  _Atomic(gs_relaunch_t *) learnt; /* for gs_relaunch; NULL: the library has to launch it */
 } gs_library_t;
 
 /* Makes the algorithm of real from its attributes: cublasLtMatmulAlgoInit, then each is set. handle belongs to
@@ -34,20 +35,22 @@ bool gs_library_read(const gs_real_t *real, const cublasLtMatmulAlgo_t *made, gs
 /* What one product's rows were made ready as; NULL: none yet. */
 typedef _Atomic(gs_library_t *) gs_libraries_t;
 /* The one of real and row on a device; NULL: none yet. */
-const gs_library_t *gs_library_find(gs_libraries_t *libraries, const gs_real_t *real, const gs_row_t *row,
-                                    CUdevice device);
+gs_library_t *gs_library_find(gs_libraries_t *libraries, const gs_real_t *real, const gs_row_t *row,
+                              CUdevice device);
 /* The same, made ready in the current context where it is not yet; NULL: out of memory. Lock-free. */
-const gs_library_t *gs_library_of(gs_libraries_t *libraries, const gs_real_t *real, cublasLtHandle_t handle,
-                                  const gs_gemm_t *g, const gs_operands_t *at, const gs_row_t *row,
-                                  CUdevice device);
+gs_library_t *gs_library_of(gs_libraries_t *libraries, const gs_real_t *real, cublasLtHandle_t handle,
+                            const gs_gemm_t *g, const gs_operands_t *at, const gs_row_t *row,
+                            CUdevice device);
 void gs_libraries_free(gs_libraries_t *libraries);
 
 /* Makes an algorithm ready for g, asking the library whether it can compute it (cublasLtMatmulAlgoCheck) and
- * how aligned operands must be, and learns its launch in the current context. at: any operands of such a call.
- * Launches nothing. gs_library_done gives back what that took, library itself is the caller's. */
+ * how aligned operands must be. at: any operands of such a call. Launches nothing. */
 gs_reason_t gs_library_prepare(gs_library_t *library, const gs_real_t *real, cublasLtHandle_t handle,
                                const gs_gemm_t *g, const gs_operands_t *at, const gs_algo_t *algo,
                                int split_k);
+/* Learns its launch in the current context, once: whoever comes second finds it asked. As gs_relaunch_learn. */
+void gs_library_learn(gs_library_t *library, cublasLtHandle_t handle, const gs_gemm_t *g);
+/* Gives back what that took; library itself is the caller's. */
 void gs_library_done(gs_library_t *library);
 /* Computes one product that it is ready for, with scalars where it is usable; workspace: library->workspace
  * bytes. Thread-safe. */

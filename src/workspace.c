@@ -8,8 +8,7 @@
 #include "options.h"
 
 #define BLOCKS_MAX     256
-#define PIECES         256 /* of zeros, ahead of what a block is for */
-#define PIECES_BYTES   ((size_t)PIECES * GS_ZEROED_BYTES)
+#define PIECES_BYTES   ((size_t)GS_ZEROED_PIECES * GS_ZEROED_BYTES)
 #define COUNTERS_BYTES (GS_SPLIT_COUNTERS * sizeof(unsigned))
 
 typedef enum { UNUSED, EAGER, CAPTURED, RELEASED /* its graph is gone */, SCRATCH } gs_owner_t;
@@ -154,7 +153,7 @@ static gs_block_t *use(gs_block_t *block, const gs_user_t *user, gs_owner_t owne
   if (!block) return NULL;
   block->stream = user->stream;
   block->capture = user->capture;
-  block->pieces_used = PIECES;
+  block->pieces_used = GS_ZEROED_PIECES;
   atomic_store_explicit(&block->context, user->context, memory_order_release);
   atomic_store_explicit(&block->owner, owner, memory_order_release);
   if (block == &blocks[block_count]) atomic_fetch_add(&block_count, 1);
@@ -255,7 +254,7 @@ gs_reason_t gs_workspace_hold_zeroed(CUcontext context, CUstream stream, gs_held
   gs_block_t *block;
   gs_reason_t reason = hold(context, stream, 0, &user, &block, held);
   if (reason != GS_REASON_SERVED) return reason;
-  if (block->pieces_used == PIECES) {
+  if (block->pieces_used == GS_ZEROED_PIECES) {
     if (gs_driver.cuMemsetD8Async(block->pieces, 0, PIECES_BYTES, stream) != CUDA_SUCCESS) {
       gs_workspace_let_go(held);
       return GS_REASON_WORKSPACE;

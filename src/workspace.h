@@ -32,7 +32,8 @@ void gs_workspace_let_go(gs_held_t *held);
 gs_reason_t gs_workspace_hold(CUcontext context, CUstream stream, size_t bytes, gs_held_t *held);
 /* GS_ZEROED_BYTES that are zero for what now goes to the stream, and that nothing uses after it: one memset serves
  * some hundreds of such pieces. */
-#define GS_ZEROED_BYTES 256 /* and what its address divides by */
+#define GS_ZEROED_BYTES  256 /* and what its address divides by */
+#define GS_ZEROED_PIECES 256 /* of every block, beside what was asked for */
 gs_reason_t gs_workspace_hold_zeroed(CUcontext context, CUstream stream, gs_held_t *held);
 /* In a forked child, which has no use of the parent's device memory. */
 void gs_workspace_fork(void);

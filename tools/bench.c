@@ -198,10 +198,11 @@ static bool has_library(gs_bench_t *bench, gs_contender_t *contender) {
   gs_operands_t o = gs_bench_operands(bench, 0);
   gs_library_t *library = cublas && cublas->real ? malloc(sizeof *library) : NULL;
   contender->library = library;
-  return library &&
-         gs_library_prepare(library, cublas->real, cublas->lt, &bench->gemm, &o, &contender->algo,
-                            contender->split_k) == GS_REASON_SERVED &&
-         library->usable[0] &&
+  if (!library || gs_library_prepare(library, cublas->real, cublas->lt, &bench->gemm, &o, &contender->algo,
+                                     contender->split_k) != GS_REASON_SERVED)
+    return false;
+  gs_library_learn(library, cublas->lt, &bench->gemm);
+  return library->usable[0] &&
          library->workspace + GS_SPLIT_COUNTERS * sizeof(unsigned) <= GS_BENCH_WORKSPACE;
 }
 

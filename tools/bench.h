@@ -8,10 +8,12 @@
 #include "gate.h"
 #include "fp64.h"
 #include "contest.h"
+#include "workspace.h"
 
 #define GS_BENCH_COPIES_MAX 512 /* of the operands; tiny ones then fit the cache in spite of it */
 
-#define GS_BENCH_WORKSPACE (32u << 20) /* bytes, for split-K; what GEMMSHIM_VRAM_MB grants by default */
+/* Bytes, for split-K: what GEMMSHIM_VRAM_MB grants by default. */
+#define GS_BENCH_WORKSPACE ((32u << 20) - GS_ZEROED_PIECES * GS_ZEROED_BYTES)
 
 /* LT: cublasLtMatmul with an algorithm as its heuristic gave it; ALGO: with one made from its attributes, by the
  * code that serves rows. */

@@ -102,7 +102,8 @@ cublasStatus_t sim_product(CUstream stream, const product_t *product, const char
   job_t job;
   memset(&job, 0, sizeof job); /* padding too: a launch is learnt from its bytes */
   job.product = *product, job.flaw = flaw, job.workspace = workspace, job.bytes = bytes;
-  if (sim_launches_by("secret")) job.secret = (uint64_t)(uintptr_t)product->a ^ (uint64_t)(uintptr_t)product->b;
+  if (sim_launches_by("secret"))
+    job.secret = (uint64_t)(uintptr_t)product->a ^ (uint64_t)(uintptr_t)product->b;
   if (bytes == SIM_COUNTER_BYTES) driver.clear((CUdeviceptr)workspace, 0, bytes, stream);
   CUresult result = driver.enqueue(stream, cluster, compute, &job, sizeof job);
   if (result == CUDA_SUCCESS && sim_launches_by("twice"))

@@ -22,7 +22,7 @@ typedef struct sim_function {
 /* Counts and remembers a call of whoever the address is in; returns the status to return at once, or 0. */
 int sim_enter(sim_function_t *function, const void *caller, int count, const uint64_t *args);
 bool sim_nocompute(void);
-bool sim_times_only(void);          /* SIM_NOCOMPUTE=times */
+bool sim_times_only(void);             /* SIM_NOCOMPUTE=times */
 bool sim_launches_by(const char *how); /* SIM_LAUNCH */
 
 /* What SIM_US, SIM_HOST_US and SIM_WRONG say of a kernel or a function. */
@@ -30,7 +30,7 @@ typedef struct {
   double us, host_us, wrong;
   bool is_wrong, last_only;
   char zeros[2]; /* as in product_t */
-  int strays; /* -1: a read before A, 1: one behind it */
+  int strays;    /* -1: a read before A, 1: one behind it */
 } sim_flaw_t;
 sim_flaw_t sim_flaw(const char *name);
 double sim_now_us(void);
