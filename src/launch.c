@@ -159,10 +159,10 @@ static gs_reason_t launch_kernel(const gs_call_t *call, const gs_row_t *row, gs_
 /* A product's first call asks the library about its algorithm, which may load code. */
 static gs_library_t *library_of(const gs_call_t *call, const gs_row_t *row, const gs_place_t *place,
                                 cublasLtHandle_t handle, gs_libraries_t *libraries) {
-  gs_library_t *library = gs_library_find(libraries, call->real, row, place->device);
+  gs_library_t *library = gs_library_find(libraries, call->real, row, place->context);
   CUstreamCaptureMode mode;
   if (library || !gs_capture_relax(&mode)) return library;
-  library = gs_library_of(libraries, call->real, handle, &call->gemm, &call->at, row, place->device);
+  library = gs_library_of(libraries, call->real, handle, &call->gemm, &call->at, row, place->context);
   gs_capture_restore(mode);
   return library;
 }

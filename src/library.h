@@ -13,7 +13,7 @@ typedef struct gs_library {
   struct gs_library *next; /* made for the same product */
   const gs_real_t *real;
   const gs_row_t *row;
-  CUdevice device;
+  CUcontext context;   /* where its launch is learnt: how much of the GPU there is may depend on it */
   gs_reason_t refusal; /* GS_REASON_SERVED: ready */
   bool usable[2];      /* with scalars on the host, on the device */
   bool biased;
@@ -34,13 +34,13 @@ bool gs_library_read(const gs_real_t *real, const cublasLtMatmulAlgo_t *made, gs
 
 /* What one product's rows were made ready as; NULL: none yet. */
 typedef _Atomic(gs_library_t *) gs_libraries_t;
-/* The one of real and row on a device; NULL: none yet. */
+/* The one of real and row in a context; NULL: none yet. */
 gs_library_t *gs_library_find(gs_libraries_t *libraries, const gs_real_t *real, const gs_row_t *row,
-                              CUdevice device);
-/* The same, made ready in the current context where it is not yet; NULL: out of memory. Lock-free. */
+                              CUcontext context);
+/* The same, made ready where it is not yet, in the current context; NULL: out of memory. Lock-free. */
 gs_library_t *gs_library_of(gs_libraries_t *libraries, const gs_real_t *real, cublasLtHandle_t handle,
                             const gs_gemm_t *g, const gs_operands_t *at, const gs_row_t *row,
-                            CUdevice device);
+                            CUcontext context);
 void gs_libraries_free(gs_libraries_t *libraries);
 
 /* Makes an algorithm ready for g, asking the library whether it can compute it (cublasLtMatmulAlgoCheck) and
