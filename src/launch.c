@@ -159,26 +159,28 @@ static gs_reason_t launch_kernel(const gs_call_t *call, const gs_row_t *row, gs_
 /* A product's first call asks the library about its algorithm, which may load code. */
 static gs_library_t *library_of(const gs_call_t *call, const gs_row_t *row, const gs_place_t *place,
                                 cublasLtHandle_t handle, gs_libraries_t *libraries) {
-  gs_library_t *library = gs_library_find(libraries, call->real, row, place->context);
+  gs_library_t *library = gs_library_find(libraries, call->real, row, place->device);
   CUstreamCaptureMode mode;
   if (library || !gs_capture_relax(&mode)) return library;
-  library = gs_library_of(libraries, call->real, handle, &call->gemm, &call->at, row, place->context);
+  library = gs_library_of(libraries, call->real, handle, &call->gemm, &call->at, row, place->device);
   gs_capture_restore(mode);
   return library;
 }
 
 /* Once, and not for a captured call: what the library does for the first time may be more than a capture bears. A call
  * without a slot is prepared anew each time, which this would make dearer still. */
-static gs_relaunch_t *learnt_of(const gs_call_t *call, gs_library_t *library, cublasLtHandle_t handle) {
+static gs_relaunch_t *learnt_of(const gs_call_t *call, const gs_place_t *place, gs_library_t *library,
+                                cublasLtHandle_t handle) {
   CUstreamCaptureStatus status;
   CUstreamCaptureMode mode;
   if (!atomic_load_explicit(&library->asked, memory_order_relaxed) && call->slot >= 0 &&
       gs_driver.cuStreamIsCapturing(call->stream, &status) == CUDA_SUCCESS &&
       status == CU_STREAM_CAPTURE_STATUS_NONE && gs_capture_relax(&mode)) {
-    gs_library_learn(library, handle, &call->gemm);
+    gs_library_learn(library, handle, &call->gemm, place->context);
     gs_capture_restore(mode);
   }
-  return atomic_load_explicit(&library->learnt, memory_order_acquire);
+  gs_relaunch_t *learnt = atomic_load_explicit(&library->learnt, memory_order_acquire);
+  return learnt && library->context == place->context ? learnt : NULL;
 }
 
 static gs_reason_t launch_algo(const gs_call_t *call, const gs_row_t *row, gs_row_state_t *state,
@@ -191,7 +193,7 @@ static gs_reason_t launch_algo(const gs_call_t *call, const gs_row_t *row, gs_ro
   /* Its kernels' clusters may be others than those of the program's own call. */
   gs_clusters_at_launch(state->sm, call->stream);
   if (!call->device_scalars &&
-      gs_relaunch(learnt_of(call, library, handle), &call->at, place->context, call->stream))
+      gs_relaunch(learnt_of(call, place, library, handle), &call->at, place->context, call->stream))
     return GS_REASON_SERVED;
   gs_held_t held = {0};
   gs_reason_t reason = GS_REASON_SERVED;

@@ -171,11 +171,12 @@ static bool enqueue(void *self, const gs_operands_t *at, void *workspace, CUstre
 }
 
 /* What is learnt over addresses that divide by 16 may not hold for others. */
-void gs_library_learn(gs_library_t *library, cublasLtHandle_t handle, const gs_gemm_t *g) {
+void gs_library_learn(gs_library_t *library, cublasLtHandle_t handle, const gs_gemm_t *g, CUcontext current) {
   gs_caller_t caller = {library, handle};
   if (atomic_exchange(&library->asked, true) || !gs_option(GS_OPT_RELAUNCH) || !library->usable[0] ||
       g->align < 16)
     return;
+  library->context = current;
   atomic_store_explicit(&library->learnt, gs_relaunch_learn(enqueue, &caller, library->workspace),
                         memory_order_release);
 }
@@ -203,29 +204,27 @@ void gs_library_done(gs_library_t *library) {
 
 /* ---- those of one product ---- */
 
-static gs_library_t *find(gs_library_t *first, const gs_real_t *real, const gs_row_t *row,
-                          CUcontext context) {
-  while (first && (first->real != real || first->row != row || first->context != context))
-    first = first->next;
+static gs_library_t *find(gs_library_t *first, const gs_real_t *real, const gs_row_t *row, CUdevice device) {
+  while (first && (first->real != real || first->row != row || first->device != device)) first = first->next;
   return first;
 }
 
 gs_library_t *gs_library_find(gs_libraries_t *libraries, const gs_real_t *real, const gs_row_t *row,
-                              CUcontext context) {
-  return find(atomic_load_explicit(libraries, memory_order_acquire), real, row, context);
+                              CUdevice device) {
+  return find(atomic_load_explicit(libraries, memory_order_acquire), real, row, device);
 }
 
 gs_library_t *gs_library_of(gs_libraries_t *libraries, const gs_real_t *real, cublasLtHandle_t handle,
                             const gs_gemm_t *g, const gs_operands_t *at, const gs_row_t *row,
-                            CUcontext context) {
+                            CUdevice device) {
   gs_library_t *first = atomic_load_explicit(libraries, memory_order_acquire);
-  gs_library_t *library = find(first, real, row, context);
+  gs_library_t *library = find(first, real, row, device);
   if (library || !(library = malloc(sizeof *library))) return library;
   gs_library_prepare(library, real, handle, g, at, &row->algo, row->split_k);
   library->row = row;
-  library->context = context;
+  library->device = device;
   do {
-    gs_library_t *others = find(first, real, row, context); /* another thread was here first */
+    gs_library_t *others = find(first, real, row, device); /* another thread was here first */
     if (others) {
       gs_library_done(library);
       free(library);

@@ -13,7 +13,7 @@ typedef struct gs_library {
   struct gs_library *next; /* made for the same product */
   const gs_real_t *real;
   const gs_row_t *row;
-  CUcontext context;   /* where its launch is learnt: how much of the GPU there is may depend on it */
+  CUdevice device;
   gs_reason_t refusal; /* GS_REASON_SERVED: ready */
   bool usable[2];      /* with scalars on the host, on the device */
   bool biased;
@@ -22,7 +22,8 @@ typedef struct gs_library {
   cublasLtMatmulDescOpaque_t desc[2]; /* scalars on the host, on the device */
   cublasLtMatrixLayoutOpaque_t a, b, c, d;
   atomic_bool asked;               /* whether its launch can be learnt */
-  _Atomic(gs_relaunch_t *) learnt; /* for gs_relaunch; NULL: the library has to launch it */
+  CUcontext context;               /* where it was learnt: how much of the GPU there is may depend on it */
+  _Atomic(gs_relaunch_t *) learnt; /* for gs_relaunch, there alone; NULL: the library has to launch it */
 } gs_library_t;
 
 /* Makes the algorithm of real from its attributes: cublasLtMatmulAlgoInit, then each is set. handle belongs to
@@ -34,13 +35,13 @@ bool gs_library_read(const gs_real_t *real, const cublasLtMatmulAlgo_t *made, gs
 
 /* What one product's rows were made ready as; NULL: none yet. */
 typedef _Atomic(gs_library_t *) gs_libraries_t;
-/* The one of real and row in a context; NULL: none yet. */
+/* The one of real and row on a device; NULL: none yet. */
 gs_library_t *gs_library_find(gs_libraries_t *libraries, const gs_real_t *real, const gs_row_t *row,
-                              CUcontext context);
+                              CUdevice device);
 /* The same, made ready where it is not yet, in the current context; NULL: out of memory. Lock-free. */
 gs_library_t *gs_library_of(gs_libraries_t *libraries, const gs_real_t *real, cublasLtHandle_t handle,
                             const gs_gemm_t *g, const gs_operands_t *at, const gs_row_t *row,
-                            CUcontext context);
+                            CUdevice device);
 void gs_libraries_free(gs_libraries_t *libraries);
 
 /* Makes an algorithm ready for g, asking the library whether it can compute it (cublasLtMatmulAlgoCheck) and
@@ -49,7 +50,7 @@ gs_reason_t gs_library_prepare(gs_library_t *library, const gs_real_t *real, cub
                                const gs_gemm_t *g, const gs_operands_t *at, const gs_algo_t *algo,
                                int split_k);
 /* Learns its launch in the current context, once: whoever comes second finds it asked. As gs_relaunch_learn. */
-void gs_library_learn(gs_library_t *library, cublasLtHandle_t handle, const gs_gemm_t *g);
+void gs_library_learn(gs_library_t *library, cublasLtHandle_t handle, const gs_gemm_t *g, CUcontext current);
 /* Gives back what that took; library itself is the caller's. */
 void gs_library_done(gs_library_t *library);
 /* Computes one product that it is ready for, with scalars where it is usable; workspace: library->workspace

@@ -28,8 +28,7 @@ void gs_relaunch_free(gs_relaunch_t *learnt);
 /* How many were learnt in this process, of how many. */
 void gs_relaunch_count(int *learnt, int *of);
 
-/* Launches it on stream of the current context, the one it was learnt in. False where nothing
- * was: learnt is NULL or failed before, other scalars, no workspace. Scalars on the host. Thread-safe. */
+/* Launches it on stream of the current context, the one it was learnt in. False where nothing was: learnt is NULL or failed before, other scalars, no workspace. Scalars on the host. Thread-safe. */
 bool gs_relaunch(gs_relaunch_t *learnt, const gs_operands_t *at, CUcontext context, CUstream stream);
 
 #endif

@@ -201,7 +201,7 @@ static bool has_library(gs_bench_t *bench, gs_contender_t *contender) {
   if (!library || gs_library_prepare(library, cublas->real, cublas->lt, &bench->gemm, &o, &contender->algo,
                                      contender->split_k) != GS_REASON_SERVED)
     return false;
-  gs_library_learn(library, cublas->lt, &bench->gemm);
+  gs_library_learn(library, cublas->lt, &bench->gemm, bench->gpu->context);
   return library->usable[0] &&
          library->workspace + GS_SPLIT_COUNTERS * sizeof(unsigned) <= GS_BENCH_WORKSPACE;
 }

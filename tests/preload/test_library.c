@@ -187,18 +187,38 @@ Test(library, no_room_for_counters_forwards) {
   run_free(&r);
 }
 
-Test(library, threads_on_one_stream_do_not_share_a_counter) {
+#define ROW_OF_ALGO "T\tN\t128\t128\tf16\tf16\t32f\tdefault\tsingle\t1\t16\t" ALGO "\t1\t1\t5\t10\t0\t0\n"
+
+Test(library, S3_threads_on_one_stream_do_not_share_a_counter) {
   static const char *const ways[] = {"4", "16"};
   char path[256];
-  file_write(
-      folder, "threads.table",
-      TABLE_HEADER(SIM_GPU_NAME, "13.1.0") "T\tN\t128\t128\tf16\tf16\t32f\tdefault\tsingle\t1\t16\t" ALGO
-                                           "\t1\t1\t5\t10\t0\t0\n",
-      path);
+  file_write(folder, "threads.table", TABLE_HEADER(SIM_GPU_NAME, "13.1.0") ROW_OF_ALGO, path);
   for (int i = 0; i < 2; i++) {
     run_t r = RUN(WITH(.table = path, .environment = {"SIM_LAUNCH=counter"}), "threads", ways[i], "200");
     cr_expect_eq(r.status, 0, "%s: %s", ways[i], r.err);
     cr_expect_eq(RUN_SERVED(&r), RUN_CALLS(&r), "%s", ways[i]);
+    run_free(&r);
+  }
+}
+
+/* Where the GPU, or how much of it there is, may be another, it is learnt anew or left to the library. */
+Test(library, S4_launches_are_learnt_by_device_and_for_one_context) {
+  static const struct {
+    const char *mode, *devices, *said;
+    int calls;
+  } cases[] = {
+      {"devices", "SIM_DEVICES=3", "of 3 algorithms of cuBLASLt, the launches of 3 were learnt", 18},
+      {"contexts", "SIM_DEVICES=1", "of 1 algorithms of cuBLASLt, the launches of 1 were learnt", 150},
+      {"reset", "SIM_DEVICES=1", "of 1 algorithms of cuBLASLt, the launches of 1 were learnt", 150}};
+  char path[256];
+  file_write(folder, "places.table", TABLE_HEADER(SIM_GPU_NAME, "13.1.0") ROW_OF_ALGO, path);
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    run_t r = RUN(WITH(.table = path, .environment = {"SIM_LAUNCH=counter", "GEMMSHIM_LOG=1",
+                                                      "GEMMSHIM_VRAM_MB=64", cases[i].devices}),
+                  "places", cases[i].mode);
+    cr_expect_eq(r.status, 0, "%s: %s", cases[i].mode, r.err);
+    cr_expect_eq(RUN_SERVED(&r), cases[i].calls, "%s: %s", cases[i].mode, r.err);
+    cr_expect_eq(run_lines(r.err, cases[i].said), 1, "%s: %s", cases[i].mode, r.err);
     run_free(&r);
   }
 }
