@@ -10,7 +10,8 @@
 #include "tools.h"
 #include "tune_text.h"
 
-#define SCREEN_ROUNDS 3    /* of everyone, one after the other */
+#define SCREEN_ROUNDS 3    /* of everyone, one after the other, ... */
+#define HOPELESS      2    /* but for whom one round puts at so many times the choice */
 #define SCREEN_WITHIN 1.25 /* times the best of them: other orders of tiles are tried */
 #define FINALISTS     12   /* race the choice, ... */
 #define FINAL_ROUNDS  15   /* ... in so many rounds */
@@ -23,6 +24,7 @@ typedef struct {
   gs_contender_t *items;
   double *us;
   int count, room;
+  double hopeless_us;
 } gs_field_t;
 
 typedef struct {
@@ -48,11 +50,12 @@ static bool put(gs_field_t *field, gs_contender_t contender, double us) {
 }
 
 /* Microseconds, and the contender as it was before it ran; infinite where it cannot compute the product. */
-static double screen(gs_bench_t *bench, gs_contender_t contender) {
+static double screen(gs_bench_t *bench, gs_contender_t contender, double hopeless_us) {
   gs_contender_t *runner = &contender;
   double us = INFINITY;
   if (gs_bench_ready(bench, runner)) {
-    gs_bench_gpu(bench, &runner, 1, SCREEN_ROUNDS);
+    gs_bench_gpu(bench, &runner, 1, 1);
+    if (gs_contender_us(runner) <= hopeless_us) gs_bench_gpu(bench, &runner, 1, SCREEN_ROUNDS - 1);
     us = gs_contender_us(runner);
   }
   gs_bench_done(runner);
@@ -61,7 +64,7 @@ static double screen(gs_bench_t *bench, gs_contender_t contender) {
 
 static bool add(gs_field_t *field, gs_bench_t *bench, int index, int split_k, int raster) {
   gs_contender_t one = {.kind = GS_BY_KERNEL, .index = index, .split_k = split_k, .raster = raster};
-  double us = screen(bench, one);
+  double us = screen(bench, one, field->hopeless_us);
   return isinf(us) || put(field, one, us);
 }
 
@@ -121,6 +124,7 @@ static bool search(gs_race_t *race, const gs_tune_options_t *options, const vola
   gs_contender_t *runners[GS_RACE_CONTENDERS_MAX];
   gs_tune_select(race, options);
   found->chosen = gs_race_fastest(&race->kernels);
+  if (found->chosen) field.hopeless_us = HOPELESS * gs_contender_us(found->chosen);
   race->kernels.count = race->algos.count = race->theirs.count = 0;
   bool fine = found->chosen && screen_splits(&field, race->bench, options, stopped) &&
               screen_rasters(&field, race->bench, stopped);
