@@ -75,7 +75,7 @@ bool is_right(const product_t *p, const void *before, int64_t elements) {
 enum { SIDE = 128 };
 
 simple_t simple_open(int n) {
-  simple_t s = {.n = n};
+  simple_t s = {.n = n, .alpha = 1};
   MUST(cublasCreate(&s.handle));
   s.a = device_values(CUDA_R_16F, SIDE * SIDE, 1);
   s.b = device_values(CUDA_R_16F, (int64_t)SIDE * n, 2);
@@ -84,9 +84,9 @@ simple_t simple_open(int n) {
 }
 
 cublasStatus_t simple_call(const simple_t *s) {
-  const float one = 1, zero = 0;
-  return cublasGemmEx(s->handle, CUBLAS_OP_T, CUBLAS_OP_N, SIDE, s->n, SIDE, &one, s->a, CUDA_R_16F, SIDE,
-                      s->b, CUDA_R_16F, SIDE, &zero, s->c, CUDA_R_16F, SIDE, CUBLAS_COMPUTE_32F,
+  const float zero = 0;
+  return cublasGemmEx(s->handle, CUBLAS_OP_T, CUBLAS_OP_N, SIDE, s->n, SIDE, &s->alpha, s->a, CUDA_R_16F,
+                      SIDE, s->b, CUDA_R_16F, SIDE, &zero, s->c, CUDA_R_16F, SIDE, CUBLAS_COMPUTE_32F,
                       CUBLAS_GEMM_DEFAULT);
 }
 
@@ -111,7 +111,7 @@ bool simple_right(const simple_t *s) {
                  .b = s->b,
                  .c = s->c,
                  .d = s->c,
-                 .alpha = 1};
+                 .alpha = s->alpha};
   bool right = is_right(&p, nothing, elements);
   free(nothing);
   return right;

@@ -26,11 +26,12 @@ void device_free(void *memory);
  * elements in all: within the rounding of its type inside the m x n, untouched outside. Says what is not. */
 bool is_right(const product_t *p, const void *before, int64_t elements);
 
-/* The product that the simplest clients ask for: TN, half in, half out, m = k = 128. */
+/* The product that the simplest clients ask for: TN, half in, half out, m = k = 128, beta 0. */
 typedef struct {
   cublasHandle_t handle;
   void *a, *b, *c;
   int n;
+  float alpha; /* 1 */
 } simple_t;
 simple_t simple_open(int n);
 cublasStatus_t simple_call(const simple_t *s);
