@@ -127,15 +127,15 @@ static bool read_kernel(CUgraphNode node, shot_t *shot) {
 
 /* A kernel, or a memset and then a kernel, and nothing else. */
 static bool read_graph(CUgraph graph, shot_t *shot, size_t workspace_bytes) {
-  CUgraphNode nodes[3] = {0}, root = NULL;
+  CUgraphNode nodes[3] = {0}, roots[2] = {0};
   CUgraphNodeType types[2];
-  size_t count = 3, roots = 1;
+  size_t count = 3, root_count = 2;
   if (gs_driver.cuGraphGetNodes(graph, nodes, &count) != CUDA_SUCCESS || count < 1 || count > 2 ||
-      gs_driver.cuGraphGetRootNodes(graph, &root, &roots) != CUDA_SUCCESS)
+      gs_driver.cuGraphGetRootNodes(graph, roots, &root_count) != CUDA_SUCCESS || root_count != 1)
     return false;
   for (size_t i = 0; i < count; i++)
     if (gs_driver.cuGraphNodeGetType(nodes[i], &types[i]) != CUDA_SUCCESS) return false;
-  size_t first = nodes[0] == root ? 0 : 1, last = count - 1 - first;
+  size_t first = nodes[0] == roots[0] ? 0 : 1, last = count - 1 - first;
   if (count == 2 && (types[first] != CU_GRAPH_NODE_TYPE_MEMSET ||
                      !read_memset(nodes[first], shot, workspace_bytes, &shot->what.zeroed)))
     return false;
