@@ -1,9 +1,9 @@
 /* algo WAY: the same product four times by cublasGemmEx, or by cublasLtMatmul of lt.c's making; then a product
  * that splits k on the same stream. Prints which of cublasLt's algorithms ran last ("algo", "tile", "splits"; -1:
  * none was named), how often it was asked about ("checks") and called ("matmuls"). WAY is plain, device (scalars),
- * captured (a graph of two products, launched three times), many (of each 300, on two streams), scaled (alpha is 2 in
- * half of the calls), odd (addresses that divide by 2 alone), explicit (algorithms of cublasGemmEx are compared
- * first). */
+ * captured (a graph of two products, launched three times), many (of each 300, on two streams), elsewhere (another
+ * context's calls first), scaled (alpha is 2 in half of the calls), odd (addresses that divide by 2 alone), explicit
+ * (algorithms of cublasGemmEx are compared first). */
 #include "client.h"
 
 #include <dlfcn.h>
@@ -49,6 +49,16 @@ static void comparing(const simple_t *s) {
                                            CUBLAS_GEMM_ALGO0,   CUBLAS_GEMM_DEFAULT_TENSOR_OP,
                                            CUBLAS_GEMM_ALGO1,   CUBLAS_GEMM_DEFAULT};
   for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) asking_for(s, asked[i]);
+}
+
+static void elsewhere(void) {
+  CUcontext first, other;
+  MUST(cuCtxGetCurrent(&first));
+  MUST(cuCtxCreate(&other, NULL, 0, 0));
+  simple_t s = simple_open(16);
+  for (int i = 0; i < 2; i++) MUST(simple_call(&s));
+  must(!simple_right(&s), "another context's product");
+  MUST(cuCtxSetCurrent(first));
 }
 
 static void scaled(simple_t s) {
@@ -100,6 +110,7 @@ int main(int argc, char **argv) {
   if (!strcmp(way, "captured")) captured(&s);
   if (!strcmp(way, "many")) many(&s);
   if (!strcmp(way, "scaled")) scaled(s);
+  if (!strcmp(way, "elsewhere")) elsewhere();
   if (!strcmp(way, "device")) on_device(&s);
   if (!strcmp(way, "explicit")) comparing(&s);
   if (!strcmp(way, "odd")) s.a = (char *)device_values(CUDA_R_16F, 128 * 128 + 1, 1) + 2;

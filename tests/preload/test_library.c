@@ -150,9 +150,14 @@ Test(library, a_counter_that_is_cleared_ahead_of_the_kernel_is_found_at_zero) {
 Test(library, what_cannot_be_learnt_goes_through_the_library) {
   SERVED_BY("plain", 5, 1 + 4, "SIM_LAUNCH=twice");
   SERVED_BY("plain", 5, SHOTS + 4, "SIM_LAUNCH=secret");
+  SERVED_BY("plain", 5, SHOTS + 4, "SIM_LAUNCH=tail");
   SERVED_BY("plain", 5, 1 + 4, "SIM_LAUNCH=domain");
   SERVED_BY("plain", 5, 4, USUALLY, "GEMMSHIM_RELAUNCH=0");
   SERVED_BY("plain", 5, 1 + 4, USUALLY, "SIM_FAIL=cuStreamEndCapture:1=1");
+}
+
+Test(library, S4_what_one_context_learnt_is_not_for_another) {
+  SERVED_BY("elsewhere", 7, SHOTS + 4, USUALLY);
 }
 
 Test(library, the_summary_tells_what_was_learnt) {

@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -67,6 +68,7 @@ typedef struct {
   void *workspace;
   size_t bytes;
   uint64_t secret; /* SIM_LAUNCH=secret */
+  uint32_t tail;   /* SIM_LAUNCH=tail; the parameters end with it, in the middle of a word */
 } job_t;
 
 /* Who finds a count of another's would leave out tiles. */
@@ -104,10 +106,12 @@ cublasStatus_t sim_product(CUstream stream, const product_t *product, const char
   job.product = *product, job.flaw = flaw, job.workspace = workspace, job.bytes = bytes;
   if (sim_launches_by("secret"))
     job.secret = (uint64_t)(uintptr_t)product->a ^ (uint64_t)(uintptr_t)product->b;
+  if (sim_launches_by("tail")) job.tail = (uint32_t)((uintptr_t)product->a >> 4);
+  const size_t job_bytes = offsetof(job_t, tail) + sizeof job.tail;
   if (bytes == SIM_COUNTER_BYTES) driver.clear((CUdeviceptr)workspace, 0, bytes, stream);
-  CUresult result = driver.enqueue(stream, cluster, compute, &job, sizeof job);
+  CUresult result = driver.enqueue(stream, cluster, compute, &job, job_bytes);
   if (result == CUDA_SUCCESS && sim_launches_by("twice"))
-    result = driver.enqueue(stream, cluster, nothing, &job, sizeof job);
+    result = driver.enqueue(stream, cluster, nothing, &job, job_bytes);
   return result == CUDA_SUCCESS ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_EXECUTION_FAILED;
 }
 

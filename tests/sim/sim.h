@@ -14,8 +14,8 @@
  *   SIM_L2=4096            bytes of the second-level cache
  *   SIM_CLUSTER=0          the launches of cuBLAS's kernels say nothing of clusters (4: clusters of 4 blocks)
  *   SIM_LAUNCH=counter     how cublasLtMatmul launches an algorithm that is named: counter: it clears 4 bytes of workspace,
- *                          in which its kernel counts; twice: two kernels; secret: with a parameter that is neither
- *                          constant nor an address; domain: in a domain of memory operations of its own
+ *                          in which its kernel counts; twice: two kernels; secret, tail: with a parameter that is neither
+ *                          constant nor an address, of 8 bytes, of the last 4; domain: in a domain of memory operations of its own
  *   SIM_LATE_US=500        user objects hear of the end of their graphs so late
  *   SIM_WRONG=mma_*:all:0.01
  *                          results of kernels (or algorithms, lt_5) whose ids match are off: all by that part of themselves, or "last":
