@@ -137,6 +137,23 @@ static bool check(gs_library_t *library, cublasLtHandle_t handle, int device_sca
   return true;
 }
 
+gs_reason_t gs_library_prepare(gs_library_t *library, const gs_real_t *real, cublasLtHandle_t handle,
+                               const gs_gemm_t *g, const gs_operands_t *at, const gs_algo_t *algo,
+                               int split_k) {
+  *library = (gs_library_t){.real = real, .biased = gs_epilogue_has_bias((gs_epilogue_t)g->epilogue)};
+  library->refusal = gs_algo_supports(g);
+  if (library->refusal != GS_REASON_SERVED) return library->refusal;
+  library->refusal = GS_REASON_ALGORITHM_REFUSED;
+  if (!gs_algo_exact(algo) || !gs_library_algo(real, handle, g, algo, split_k, &library->algo))
+    return library->refusal;
+  if (!make_desc(library, g, at->bias, 0) || !make_desc(library, g, at->bias, 1) || !make_layouts(library, g))
+    return library->refusal;
+  library->usable[0] = check(library, handle, 0);
+  library->usable[1] = check(library, handle, 1);
+  if (!library->usable[0] && !library->usable[1]) return library->refusal;
+  return library->refusal = aligned(library, g) ? GS_REASON_SERVED : GS_REASON_ALIGNMENT;
+}
+
 cublasStatus_t gs_library_matmul(const gs_library_t *library, cublasLtHandle_t handle,
                                  const gs_operands_t *at, bool device_scalars, void *workspace,
                                  cudaStream_t stream) {
@@ -181,25 +198,9 @@ void gs_library_learn(gs_library_t *library, cublasLtHandle_t handle, const gs_g
                         memory_order_release);
 }
 
-gs_reason_t gs_library_prepare(gs_library_t *library, const gs_real_t *real, cublasLtHandle_t handle,
-                               const gs_gemm_t *g, const gs_operands_t *at, const gs_algo_t *algo,
-                               int split_k) {
-  *library = (gs_library_t){.real = real, .biased = gs_epilogue_has_bias((gs_epilogue_t)g->epilogue)};
-  library->refusal = gs_algo_supports(g);
-  if (library->refusal != GS_REASON_SERVED) return library->refusal;
-  library->refusal = GS_REASON_ALGORITHM_REFUSED;
-  if (!gs_algo_exact(algo) || !gs_library_algo(real, handle, g, algo, split_k, &library->algo))
-    return library->refusal;
-  if (!make_desc(library, g, at->bias, 0) || !make_desc(library, g, at->bias, 1) || !make_layouts(library, g))
-    return library->refusal;
-  library->usable[0] = check(library, handle, 0);
-  library->usable[1] = check(library, handle, 1);
-  if (!library->usable[0] && !library->usable[1]) return library->refusal;
-  return library->refusal = aligned(library, g) ? GS_REASON_SERVED : GS_REASON_ALIGNMENT;
-}
-
-void gs_library_done(gs_library_t *library) {
+void gs_library_free(gs_library_t *library) {
   if (library) gs_relaunch_free(library->learnt);
+  free(library);
 }
 
 /* ---- those of one product ---- */
@@ -226,8 +227,7 @@ gs_library_t *gs_library_of(gs_libraries_t *libraries, const gs_real_t *real, cu
   do {
     gs_library_t *others = find(first, real, row, device); /* another thread was here first */
     if (others) {
-      gs_library_done(library);
-      free(library);
+      gs_library_free(library);
       return others;
     }
     library->next = first;
@@ -238,7 +238,6 @@ gs_library_t *gs_library_of(gs_libraries_t *libraries, const gs_real_t *real, cu
 void gs_libraries_free(gs_libraries_t *libraries) {
   for (gs_library_t *library = atomic_exchange(libraries, NULL), *next; library; library = next) {
     next = library->next;
-    gs_library_done(library);
-    free(library);
+    gs_library_free(library);
   }
 }

@@ -51,8 +51,8 @@ gs_reason_t gs_library_prepare(gs_library_t *library, const gs_real_t *real, cub
                                int split_k);
 /* Learns its launch in the current context, once: whoever comes second finds it asked. As gs_relaunch_learn. */
 void gs_library_learn(gs_library_t *library, cublasLtHandle_t handle, const gs_gemm_t *g, CUcontext current);
-/* Gives back what that took; library itself is the caller's. */
-void gs_library_done(gs_library_t *library);
+/* With what it learnt; of malloc, or NULL. */
+void gs_library_free(gs_library_t *library);
 /* Computes one product that it is ready for, with scalars where it is usable; workspace: library->workspace
  * bytes. Thread-safe. */
 cublasStatus_t gs_library_matmul(const gs_library_t *library, cublasLtHandle_t handle,

@@ -226,8 +226,7 @@ bool gs_bench_ready(gs_bench_t *bench, gs_contender_t *contender) {
 
 void gs_bench_done(gs_contender_t *contender) {
   gs_entrant_done(&contender->entrant);
-  gs_library_done(contender->library);
-  free(contender->library);
+  gs_library_free(contender->library);
   contender->library = NULL;
 }
 

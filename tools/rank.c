@@ -45,8 +45,8 @@
 #define WGMMA_FMA_PER_CLOCK 1400.0 /* of wgmma's 2048 */
 #define WGMMA_LOAD_CLOCKS   2180.0 /* of a k-tile, over those in flight but two */
 #define WGMMA_BLOCK_CLOCKS  4730.0
-#define WGMMA_LEAST_IN_FLIGHT                                                                                \
-  1.25 /* from 8192x8192x1024 and 8192x2048x512 by 128x64x64_s2_w4: 270 and 37.6 us */
+/* From 8192x8192x1024 and 8192x2048x512 by 128x64x64_s2_w4: 270 and 37.6 us. */
+#define WGMMA_LEAST_IN_FLIGHT 1.25
 
 #define STRIP_BYTES_PER_CLOCK 36.0
 #define STRIP_SLICE_CLOCKS    700.0

@@ -111,7 +111,7 @@ relaunch() {
   local rows
   "$CLI" table show nvidia-h200 > "$OUT/relaunch.table"
   rows=$(awk -F'\t' '$1 == "T" && $2 == "N" && $5 $6 $7 $8 $9 == "f16f1632fdefaultsingle" && \
-    $12 ~ /^lt_/ && $3 * $10 <= 5e6 && ($3 + $10) * $4 <= 3e7 && n[$12]++ < 2 { print $3, $10, $4 }' "$OUT/relaunch.table" | head -"${RELAUNCHED:-40}")
+    $12 ~ /^lt_/ && $3 * $10 <= 5e6 && ($3 + $10) * $4 <= 3e7 && n[$12]++ < 2 { print $3, $10, $4 }' "$OUT/relaunch.table" | head -40)
   rm -f "$OUT/relaunch.log"
   GEMMSHIM_TABLE=$OUT/relaunch.table GEMMSHIM_LOG_FILE=$OUT/relaunch.log preloaded "$BUILD/tests/gpu/relaunch" $rows > "$OUT/relaunch.txt"
   grep -v '^ok' "$OUT/relaunch.txt"

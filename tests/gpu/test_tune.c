@@ -38,9 +38,9 @@ Test(tune, a_learnt_launch_gains_for_the_host) {
   STATUS(r, 0);
   HAS(r.out, "1 won");
   HAS(r.out, "on the wall clock");
-  result_t not =
+  result_t without =
       sh(ON_SIM TIE "SIM_LAUNCH=twice SIM_HOST_US=cublasGemmEx:200,lt_*:200 " FEW "--again " SHAPE);
-  HAS(not .out, "0 won");
+  HAS(without.out, "0 won");
 }
 
 Test(tune, an_algorithm_that_is_wrong_gets_no_row) {

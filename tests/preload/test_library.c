@@ -165,13 +165,13 @@ Test(library, the_summary_tells_what_was_learnt) {
       RUN(WITH(.table = table_of(ALGO, 1, "13.1.0"), .environment = {"GEMMSHIM_LOG=1"}), "algo", "plain");
   cr_expect_eq(run_lines(learnt.err, "of 1 algorithms of cuBLASLt, the launches of 1 were learnt"), 1, "%s",
                learnt.err);
-  run_t not =
+  run_t without =
       RUN(WITH(.table = table_of(ALGO, 1, "13.1.0"), .environment = {"GEMMSHIM_LOG=1", "SIM_LAUNCH=twice"}),
           "algo", "plain");
-  cr_expect_eq(run_lines(not .err, "of 1 algorithms of cuBLASLt, the launches of 0 were learnt"), 1, "%s",
-               not .err);
+  cr_expect_eq(run_lines(without.err, "of 1 algorithms of cuBLASLt, the launches of 0 were learnt"), 1, "%s",
+               without.err);
   run_free(&learnt);
-  run_free(&not );
+  run_free(&without);
 }
 
 Test(library, other_scalars_go_through_the_library) {
