@@ -15,9 +15,12 @@ gs_driver_t gs_driver;
 static const struct {
   const char *symbol;
   size_t offset;
+  bool optional;
 } driver_symbols[] = {
-#define GS_DRIVER(function, symbol) {symbol, offsetof(gs_driver_t, function)},
+#define GS_DRIVER(function, symbol)          {symbol, offsetof(gs_driver_t, function), false},
+#define GS_DRIVER_OPTIONAL(function, symbol) {symbol, offsetof(gs_driver_t, function), true},
 #include "driver.def"
+#undef GS_DRIVER_OPTIONAL
 #undef GS_DRIVER
 };
 
@@ -26,7 +29,8 @@ gs_status_t gs_driver_find(bool load) {
   if (!handle) return GS_NOT_FOUND;
   for (size_t i = 0; i < sizeof driver_symbols / sizeof *driver_symbols; i++) {
     void *function = dlsym(handle, driver_symbols[i].symbol);
-    if (!function) return GS_UNSUPPORTED; /* a driver before CUDA 12 has no cuLibraryLoadData */
+    if (!function && !driver_symbols[i].optional)
+      return GS_UNSUPPORTED; /* a driver before CUDA 12 has no cuLibraryLoadData */
     *(void **)((char *)&gs_driver + driver_symbols[i].offset) = function;
   }
   return GS_OK;

@@ -10,12 +10,18 @@
 /* Version 2, whose arguments are the same in every toolkit's driver; cuda.h renames newer ones over it. */
 CUresult gs_cuStreamGetCaptureInfo_v2(CUstream, CUstreamCaptureStatus *, cuuint64_t *id, CUgraph *,
                                       const CUgraphNode **dependencies, size_t *count);
+/* Version 1, which fails where it would keep something of an edge to itself. */
+CUresult gs_cuGraphNodeGetDependentNodes_v1(CUgraphNode, CUgraphNode *dependents, size_t *count);
+/* Since CUDA 12.4; CUDA_ERROR_INVALID_VALUE behind the last parameter. */
+CUresult gs_cuKernelGetParamInfo(CUkernel, size_t index, size_t *offset, size_t *bytes);
 
 /* The driver's functions; gs_driver_find fills them in from a libcuda.so.1 that is already mapped
  * (load = false: the library never brings CUDA into a process) or loads it (load = true: the tools). */
 typedef struct {
-#define GS_DRIVER(function, symbol) __typeof__(&function) function;
+#define GS_DRIVER(function, symbol)          __typeof__(&function) function;
+#define GS_DRIVER_OPTIONAL(function, symbol) GS_DRIVER(function, symbol)
 #include "driver.def"
+#undef GS_DRIVER_OPTIONAL
 #undef GS_DRIVER
 } gs_driver_t;
 

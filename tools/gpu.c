@@ -11,9 +11,11 @@ static const struct {
   const char *symbol;
   size_t offset;
 } tool_symbols[] = {
-#define GS_DRIVER(function, symbol) {symbol, offsetof(gs_driver_tools_t, function)},
+#define GS_DRIVER(function, symbol)          {symbol, offsetof(gs_driver_tools_t, function)},
+#define GS_DRIVER_OPTIONAL(function, symbol) /* of no use to them */
 #include "driver.def"
 #include "driver_tools.def"
+#undef GS_DRIVER_OPTIONAL
 #undef GS_DRIVER
 };
 

@@ -7,9 +7,11 @@
 
 /* What the tools ask of the driver, and what the library does. */
 typedef struct {
-#define GS_DRIVER(function, symbol) __typeof__(&function) function;
+#define GS_DRIVER(function, symbol)          __typeof__(&function) function;
+#define GS_DRIVER_OPTIONAL(function, symbol) /* of no use to them */
 #include "driver.def"
 #include "driver_tools.def"
+#undef GS_DRIVER_OPTIONAL
 #undef GS_DRIVER
 } gs_driver_tools_t;
 
