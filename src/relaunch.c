@@ -8,9 +8,11 @@
 #include "device.h"
 #include "workspace.h"
 
-#define SHOTS      8    /* captures that are compared */
-#define PARAMS_MAX 4096 /* bytes; cuBLAS 13.1's kernels for sm_90 take 1,720 */
-#define FIELDS_MAX 64   /* words that follow an address; theirs have 17 */
+#define SHOTS        8    /* captures that are compared */
+#define KERNELS_MAX  2    /* a split of k, and who adds its parts up */
+#define PARAMS_MAX   4096 /* bytes, of all kernels; cuBLAS 13.1's for sm_90 take 1,720, those that add up 224 */
+#define PARAMS_ALIGN 16   /* of each kernel's */
+#define FIELDS_MAX   64   /* words of them that follow an address; the former have 17 */
 
 /* The operands whose addresses a launch may depend on, and workspace. */
 #define ADDRESSES(X) X(a) X(b) X(c) X(d) X(bias)
@@ -35,11 +37,17 @@ enum { ATTRIBUTES_MAX = CARRIED(X) };
 #undef X
 
 typedef struct {
-  CUkernel kernel;
+  CUkernel handle;
   unsigned grid[3], block[3], smem, attribute_count;
   CUlaunchAttribute attributes[ATTRIBUTES_MAX];
-  size_t zeroed; /* bytes of workspace that are cleared ahead of the kernel: all of them, or 0 */
-  size_t bytes;  /* of params */
+  size_t at, bytes; /* its part of params */
+} kernel_t;
+
+typedef struct {
+  size_t zeroed; /* bytes of workspace that are cleared ahead of the kernels: all of them, or 0 */
+  int kernel_count;
+  kernel_t kernels[KERNELS_MAX]; /* in the order of their running */
+  size_t bytes;                  /* of params, in whole PARAMS_ALIGN, zero where no parameter is */
 } what_t;
 
 typedef struct {
@@ -81,7 +89,7 @@ static bool read_memset(CUgraphNode node, const shot_t *shot, size_t workspace_b
          *zeroed == workspace_bytes && *zeroed <= GS_ZEROED_BYTES;
 }
 
-static bool read_attributes(CUgraphNode node, what_t *what) {
+static bool read_attributes(CUgraphNode node, kernel_t *kernel) {
   CUlaunchAttributeValue value;
 #define GET(name)                                                                                            \
   (memset(&value, 0, sizeof value),                                                                          \
@@ -92,7 +100,7 @@ static bool read_attributes(CUgraphNode node, what_t *what) {
 #undef X
 #define X(name, set)                                                                                         \
   if (GET(name) && value.set)                                                                                \
-    what->attributes[what->attribute_count++] =                                                              \
+    kernel->attributes[kernel->attribute_count++] =                                                          \
         (CUlaunchAttribute){.id = CU_LAUNCH_ATTRIBUTE_##name, .value = value};
   CARRIED(X)
 #undef X
@@ -100,46 +108,94 @@ static bool read_attributes(CUgraphNode node, what_t *what) {
   return true;
 }
 
-/* Parameters as one buffer, as the library launches them; singly their sizes would be known to newer drivers alone. */
-static bool read_params(void *const *extra, shot_t *shot) {
+/* Parameters as one buffer, as the library launches the kernels that it was written with. */
+static bool read_buffer(void *const *extra, shot_t *shot, kernel_t *kernel) {
   const void *buffer = NULL;
   const size_t *bytes = NULL;
-  for (; extra && *extra; extra += 2) {
+  for (; *extra; extra += 2) {
     if (extra[0] == CU_LAUNCH_PARAM_BUFFER_POINTER) buffer = extra[1];
     if (extra[0] == CU_LAUNCH_PARAM_BUFFER_SIZE) bytes = extra[1];
   }
-  if (!buffer || !bytes || *bytes > PARAMS_MAX) return false;
-  shot->what.bytes = *bytes;
-  memcpy(shot->params, buffer, *bytes);
+  if (!buffer || !bytes || *bytes > PARAMS_MAX - kernel->at) return false;
+  kernel->bytes = *bytes;
+  memcpy(shot->params + kernel->at, buffer, *bytes);
   return true;
+}
+
+/* And singly: put where such a buffer has them, of which newer drivers alone tell. */
+static bool read_singly(void *const *each, shot_t *shot, kernel_t *kernel) {
+  size_t room = PARAMS_MAX - kernel->at, offset, bytes;
+  CUresult result;
+  if (!gs_driver.gs_cuKernelGetParamInfo) return false;
+  for (size_t i = 0;
+       (result = gs_driver.gs_cuKernelGetParamInfo(kernel->handle, i, &offset, &bytes)) == CUDA_SUCCESS;
+       i++) {
+    if (offset > room || bytes > room - offset) return false;
+    kernel->bytes = offset + bytes;
+    memcpy(shot->params + kernel->at + offset, each[i], bytes);
+  }
+  return result == CUDA_ERROR_INVALID_VALUE;
 }
 
 static bool read_kernel(CUgraphNode node, shot_t *shot) {
   CUDA_KERNEL_NODE_PARAMS k = {0};
-  if (gs_driver.cuGraphKernelNodeGetParams(node, &k) != CUDA_SUCCESS || !k.kern) return false;
   what_t *what = &shot->what;
-  what->kernel = k.kern;
-  what->grid[0] = k.gridDimX, what->grid[1] = k.gridDimY, what->grid[2] = k.gridDimZ;
-  what->block[0] = k.blockDimX, what->block[1] = k.blockDimY, what->block[2] = k.blockDimZ;
-  what->smem = k.sharedMemBytes;
-  return read_attributes(node, what) && read_params(k.extra, shot);
+  if (what->kernel_count == KERNELS_MAX || gs_driver.cuGraphKernelNodeGetParams(node, &k) != CUDA_SUCCESS ||
+      !k.kern)
+    return false;
+  kernel_t *kernel = &what->kernels[what->kernel_count++];
+  kernel->handle = k.kern;
+  kernel->grid[0] = k.gridDimX, kernel->grid[1] = k.gridDimY, kernel->grid[2] = k.gridDimZ;
+  kernel->block[0] = k.blockDimX, kernel->block[1] = k.blockDimY, kernel->block[2] = k.blockDimZ;
+  kernel->smem = k.sharedMemBytes;
+  kernel->at = what->bytes;
+  bool read = k.extra ? read_buffer(k.extra, shot, kernel)
+                      : k.kernelParams && read_singly(k.kernelParams, shot, kernel);
+  what->bytes += (kernel->bytes + PARAMS_ALIGN - 1) & ~(size_t)(PARAMS_ALIGN - 1);
+  return read && read_attributes(node, kernel);
 }
 
-/* A kernel, or a memset and then a kernel, and nothing else. */
+/* One that waits for the end of node; NULL: none does, or it need not wait that long. */
+static CUgraphNode behind(CUgraphNode node) {
+  CUgraphNode next = NULL;
+  size_t count = 1;
+  bool known = gs_driver.gs_cuGraphNodeGetDependentNodes_v1(node, &next, &count) == CUDA_SUCCESS;
+  return known && count ? next : NULL;
+}
+
+#define CHAIN_MAX (1 + KERNELS_MAX) /* with a memset ahead */
+
+/* The graph's nodes in the one order that they can run in, where there is but one: then a way from a root passes all of
+ * them. How many; 0: no such order, or too many nodes. */
+static size_t read_chain(CUgraph graph, CUgraphNode nodes[CHAIN_MAX]) {
+  CUgraphNode node = NULL;
+  size_t count = 0, roots = 1;
+  if (gs_driver.cuGraphGetNodes(graph, NULL, &count) != CUDA_SUCCESS || count > CHAIN_MAX ||
+      gs_driver.cuGraphGetRootNodes(graph, &node, &roots) != CUDA_SUCCESS)
+    return 0;
+  for (size_t i = 0; i < count; i++, node = behind(node)) {
+    if (!node) return 0;
+    nodes[i] = node;
+  }
+  return count;
+}
+
+static bool read_node(CUgraphNode node, shot_t *shot, size_t workspace_bytes) {
+  CUgraphNodeType type;
+  what_t *what = &shot->what;
+  if (gs_driver.cuGraphNodeGetType(node, &type) != CUDA_SUCCESS) return false;
+  if (type == CU_GRAPH_NODE_TYPE_KERNEL) return read_kernel(node, shot);
+  return type == CU_GRAPH_NODE_TYPE_MEMSET && !what->kernel_count &&
+         read_memset(node, shot, workspace_bytes, &what->zeroed);
+}
+
+/* Kernels, or a memset and then kernels, and nothing else. */
 static bool read_graph(CUgraph graph, shot_t *shot, size_t workspace_bytes) {
-  CUgraphNode nodes[3] = {0}, roots[2] = {0};
-  CUgraphNodeType types[2];
-  size_t count = 3, root_count = 2;
-  if (gs_driver.cuGraphGetNodes(graph, nodes, &count) != CUDA_SUCCESS || count < 1 || count > 2 ||
-      gs_driver.cuGraphGetRootNodes(graph, roots, &root_count) != CUDA_SUCCESS || root_count != 1)
-    return false;
+  CUgraphNode nodes[CHAIN_MAX];
+  size_t count = read_chain(graph, nodes);
   for (size_t i = 0; i < count; i++)
-    if (gs_driver.cuGraphNodeGetType(nodes[i], &types[i]) != CUDA_SUCCESS) return false;
-  size_t first = nodes[0] == roots[0] ? 0 : 1, last = count - 1 - first;
-  if (count == 2 && (types[first] != CU_GRAPH_NODE_TYPE_MEMSET ||
-                     !read_memset(nodes[first], shot, workspace_bytes, &shot->what.zeroed)))
-    return false;
-  return types[last] == CU_GRAPH_NODE_TYPE_KERNEL && read_kernel(nodes[last], shot);
+    if (!read_node(nodes[i], shot, workspace_bytes)) return false;
+  return shot->what.kernel_count > 0;
 }
 
 /* ---- learning ---- */
@@ -188,9 +244,9 @@ static uint64_t word_at(const shot_t *shot, size_t at) {
   return word;
 }
 
-static bool is_constant(const shot_t *shots, size_t at, size_t bytes) {
+static bool is_constant(const shot_t *shots, size_t at) {
   for (int i = 1; i < SHOTS; i++)
-    if (memcmp(shots[i].params + at, shots[0].params + at, bytes)) return false;
+    if (word_at(&shots[i], at) != word_at(&shots[0], at)) return false;
   return true;
 }
 
@@ -207,9 +263,8 @@ static bool follows_address(const shot_t *shots, size_t at, int which) {
 
 /* Every word is the same in all shots, or follows one address in all of them. */
 static bool find_fields(gs_relaunch_t *learnt, const shot_t *shots) {
-  size_t at = 0, bytes = learnt->what.bytes;
-  for (; at + sizeof(uint64_t) <= bytes; at += sizeof(uint64_t)) {
-    if (is_constant(shots, at, sizeof(uint64_t))) continue;
+  for (size_t at = 0; at < learnt->what.bytes; at += sizeof(uint64_t)) {
+    if (is_constant(shots, at)) continue;
     field_t field = {.at = at, .follows = FOLLOWS_COUNT};
     for (int which = 0; which < FOLLOWS_COUNT; which++)
       if (follows_address(shots, at, which)) field.follows = which;
@@ -217,7 +272,7 @@ static bool find_fields(gs_relaunch_t *learnt, const shot_t *shots) {
     field.add = beyond(&shots[0], at, field.follows);
     learnt->fields[learnt->field_count++] = field;
   }
-  return is_constant(shots, at, bytes - at);
+  return true;
 }
 
 static atomic_int learnt_count, asked_count;
@@ -257,29 +312,37 @@ static bool asks_the_same(const gs_operands_t *at) {
   return alpha == 1 && beta == 0;
 }
 
+static CUresult launch_kernel(kernel_t *kernel, unsigned char *params, CUstream stream) {
+  const CUlaunchConfig config = {.gridDimX = kernel->grid[0],
+                                 .gridDimY = kernel->grid[1],
+                                 .gridDimZ = kernel->grid[2],
+                                 .blockDimX = kernel->block[0],
+                                 .blockDimY = kernel->block[1],
+                                 .blockDimZ = kernel->block[2],
+                                 .sharedMemBytes = kernel->smem,
+                                 .hStream = stream,
+                                 .attrs = kernel->attributes,
+                                 .numAttrs = kernel->attribute_count};
+  void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, params + kernel->at, CU_LAUNCH_PARAM_BUFFER_SIZE,
+                   &kernel->bytes, CU_LAUNCH_PARAM_END};
+  return gs_driver.cuLaunchKernelEx(&config, (CUfunction)kernel->handle, NULL, extra);
+}
+
+/* All of its kernels, or those ahead of one that fails: whoever computes D after that does so from the beginning. */
 static CUresult launch(gs_relaunch_t *learnt, const gs_operands_t *at, void *workspace, CUstream stream) {
-  _Alignas(16) unsigned char params[PARAMS_MAX];
+  _Alignas(PARAMS_ALIGN) unsigned char params[PARAMS_MAX];
   uint64_t addresses[FOLLOWS_COUNT];
   what_t *what = &learnt->what;
+  CUresult result = CUDA_SUCCESS;
   addresses_of(at, workspace, addresses);
   memcpy(params, learnt->params, what->bytes);
   for (int i = 0; i < learnt->field_count; i++) {
     uint64_t word = addresses[learnt->fields[i].follows] + learnt->fields[i].add;
     memcpy(params + learnt->fields[i].at, &word, sizeof word);
   }
-  const CUlaunchConfig config = {.gridDimX = what->grid[0],
-                                 .gridDimY = what->grid[1],
-                                 .gridDimZ = what->grid[2],
-                                 .blockDimX = what->block[0],
-                                 .blockDimY = what->block[1],
-                                 .blockDimZ = what->block[2],
-                                 .sharedMemBytes = what->smem,
-                                 .hStream = stream,
-                                 .attrs = what->attributes,
-                                 .numAttrs = what->attribute_count};
-  void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, params, CU_LAUNCH_PARAM_BUFFER_SIZE, &what->bytes,
-                   CU_LAUNCH_PARAM_END};
-  return gs_driver.cuLaunchKernelEx(&config, (CUfunction)what->kernel, NULL, extra);
+  for (int i = 0; i < what->kernel_count && result == CUDA_SUCCESS; i++)
+    result = launch_kernel(&what->kernels[i], params, stream);
+  return result;
 }
 
 bool gs_relaunch(gs_relaunch_t *learnt, const gs_operands_t *at, CUcontext context, CUstream stream) {

@@ -454,21 +454,31 @@ Test(gpu, S8_vllm_start_runs_as_on_a_gpu) {
 }
 
 Test(gpu, S2_S3_relaunch_runs_as_on_a_gpu) {
-  static const char *const ways[] = {"none", "counter", "twice"};
-  STATUS(
-      sh("(sed '/^[NT]\\t/d' $TABLE; for n in 8 24; do printf "
-         "\"T\\tN\\t96\\t64\\tf16\\tf16\\t32f\\tdefault\\tsingle\\t$n\\t$n\\t"
-         "lt_3_t19_s0_r0_z1_c0_i0_h0\\t1\\t1\\t8\\t10\\t0\\t0\\n\"; done) > t.table; $G table check t.table"),
-      0);
+  static const struct {
+    const char *launch, *algo;
+    int learnt;
+  } ways[] = {{"none", "lt_3_t19_s0_r0_z1_c0_i0_h0\\t1", 2},
+              {"counter", "lt_3_t19_s0_r0_z1_c0_i0_h0\\t1", 2},
+              {"singly", "lt_3_t19_s0_r0_z1_c0_i0_h0\\t1", 2},
+              {"split", "lt_3_t19_s0_r2_z0_c0_i0_h0\\t4", 2},
+              {"thrice", "lt_3_t19_s0_r0_z1_c0_i0_h0\\t1", 0}};
   for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+    char said[80];
+    STATUS(
+        sh("(sed '/^[NT]\\t/d' $TABLE; for n in 8 24; do printf "
+           "\"T\\tN\\t96\\t64\\tf16\\tf16\\t32f\\tdefault\\tsingle\\t$n\\t$n\\t%s\\t1\\t8\\t10\\t0\\t0\\n\"; "
+           "done) > t.table; $G table check t.table",
+           ways[i].algo),
+        0);
     result_t r = sh("LD_LIBRARY_PATH=$SIM SIM_LAUNCH=%s GEMMSHIM_LOG=1 GEMMSHIM_TABLE=$PWD/t.table "
                     "LD_PRELOAD=" GS_BUILD "/libgemmshim.so " GS_BUILD
                     "/tests/gpu/relaunch --times 20 96 8 64 96 24 64",
-                    ways[i]);
+                    ways[i].launch);
     STATUS(r, 0);
     HAS(r.out, "ok 1 - 96x8x64\nok 2 - 96x24x64\n1..2\n");
-    HAS(r.err, i == 2 ? "of 2 algorithms of cuBLASLt, the launches of 0 were learnt"
-                      : "of 2 algorithms of cuBLASLt, the launches of 2 were learnt");
+    snprintf(said, sizeof said, "of 2 algorithms of cuBLASLt, the launches of %d were learnt",
+             ways[i].learnt);
+    HAS(r.err, said);
   }
 }
 

@@ -39,7 +39,7 @@ Test(tune, a_learnt_launch_gains_for_the_host) {
   HAS(r.out, "1 won");
   HAS(r.out, "on the wall clock");
   result_t without =
-      sh(ON_SIM TIE "SIM_LAUNCH=twice SIM_HOST_US=cublasGemmEx:200,lt_*:200 " FEW "--again " SHAPE);
+      sh(ON_SIM TIE "SIM_LAUNCH=thrice SIM_HOST_US=cublasGemmEx:200,lt_*:200 " FEW "--again " SHAPE);
   HAS(without.out, "0 won");
 }
 

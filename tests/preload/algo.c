@@ -1,7 +1,8 @@
 /* algo WAY: the same product four times by cublasGemmEx, or by cublasLtMatmul of lt.c's making; then a product
  * that splits k on the same stream. Prints which of cublasLt's algorithms ran last ("algo", "tile", "splits"; -1:
  * none was named), how often it was asked about ("checks") and called ("matmuls"). WAY is plain, device (scalars),
- * captured (a graph of two products, launched three times), many (of each 300, on two streams), elsewhere (another
+ * captured (a graph of two products, launched three times), many (of each 300, on two streams), once (the first call is
+ * checked before any other), elsewhere (another
  * context's calls first), scaled (alpha is 2 in half of the calls), odd (addresses that divide by 2 alone), explicit
  * (algorithms of cublasGemmEx are compared first). */
 #include "client.h"
@@ -104,11 +105,17 @@ static void many(const simple_t *s) {
   for (int i = 0; i < 2; i++) capture_of(s, streams[i], 300);
 }
 
+static void once(const simple_t *s) {
+  MUST(simple_call(s));
+  must(!simple_right(s), "the first product");
+}
+
 int main(int argc, char **argv) {
   const char *way = argc > 1 ? argv[1] : "";
   simple_t s = simple_open(16), splitting = simple_open(40);
   if (!strcmp(way, "captured")) captured(&s);
   if (!strcmp(way, "many")) many(&s);
+  if (!strcmp(way, "once")) once(&s);
   if (!strcmp(way, "scaled")) scaled(s);
   if (!strcmp(way, "elsewhere")) elsewhere();
   if (!strcmp(way, "device")) on_device(&s);

@@ -32,7 +32,8 @@ static const char *table_of(const char *algo, int splits, const char *cublas) {
   return path;
 }
 
-#define ALGO "lt_3_t19_s0_r0_z1_c0_i0_h0"
+#define ALGO  "lt_3_t19_s0_r0_z1_c0_i0_h0"
+#define SPLIT "lt_3_t19_s0_r2_z0_c0_i0_h0" /* of k, in four */
 
 Test(library, a_row_serves_gemm_ex_by_the_algorithm_it_names) {
   run_t r = RUN(WITH(.table = table_of(ALGO, 1, "13.1.0")), "algo", "plain");
@@ -53,7 +54,7 @@ Test(library, the_log_names_the_algorithm) {
 }
 
 Test(library, split_sums_leave_the_kernels_workspace_alone) {
-  run_t r = RUN(WITH(.table = table_of("lt_3_t19_s0_r2_z0_c0_i0_h0", 4, "13.1.0")), "algo", "plain");
+  run_t r = RUN(WITH(.table = table_of(SPLIT, 4, "13.1.0")), "algo", "plain");
   cr_expect_eq(r.status, 0, "%s", r.err);
   cr_expect_eq(RUN_SERVED(&r), 5);
   cr_expect_eq(run_number(&r, "splits"), 4);
@@ -61,9 +62,8 @@ Test(library, split_sums_leave_the_kernels_workspace_alone) {
 }
 
 Test(library, its_workspace_counts_against_the_bound) {
-  run_t r = RUN(WITH(.table = table_of("lt_3_t19_s0_r2_z0_c0_i0_h0", 4, "13.1.0"),
-                     .environment = {"GEMMSHIM_VRAM_MB=0"}),
-                "algo", "plain");
+  run_t r = RUN(WITH(.table = table_of(SPLIT, 4, "13.1.0"), .environment = {"GEMMSHIM_VRAM_MB=0"}), "algo",
+                "plain");
   cr_expect_eq(r.status, 0, "%s", r.err);
   cr_expect_eq(run_count(&r, RUN_ANY, GS_REASON_WORKSPACE, RUN_ANY), 5);
   run_free(&r);
@@ -71,8 +71,7 @@ Test(library, its_workspace_counts_against_the_bound) {
 
 Test(library, scalars_on_the_device_and_captures_are_served) {
   run_t device = RUN(WITH(.table = table_of(ALGO, 1, "13.1.0")), "algo", "device");
-  run_t captured =
-      RUN(WITH(.table = table_of("lt_3_t19_s0_r2_z0_c0_i0_h0", 4, "13.1.0")), "algo", "captured");
+  run_t captured = RUN(WITH(.table = table_of(SPLIT, 4, "13.1.0")), "algo", "captured");
   cr_expect_eq(device.status, 0, "%s", device.err);
   cr_expect_eq(RUN_SERVED(&device), 6);
   cr_expect_eq(captured.status, 0, "%s", captured.err);
@@ -119,8 +118,8 @@ Test(library, a_failing_call_is_forwarded_and_its_row_retired) {
 enum { SHOTS = 8 };
 
 /* cublasLtMatmul was called so often in all; everything was served. */
-static void served_by(const char *way, const char *const *environment, int served, int matmuls) {
-  setup_t setup = {.table = table_of(ALGO, 1, "13.1.0")};
+static void served_by(setup_t setup, const char *way, const char *const *environment, int served,
+                      int matmuls) {
   for (int i = 0; environment[i]; i++) setup.environment[i] = environment[i];
   run_t r = RUN(&setup, "algo", way);
   cr_expect_eq(r.status, 0, "%s %s: %s", way, environment[0], r.err);
@@ -129,8 +128,13 @@ static void served_by(const char *way, const char *const *environment, int serve
                (int)run_number(&r, "matmuls"));
   run_free(&r);
 }
+#define ENVIRONMENT(...) ((const char *const[]){__VA_ARGS__, NULL})
+#define ONE_KERNEL       ((setup_t){.table = table_of(ALGO, 1, "13.1.0")})
+#define TWO_KERNELS      ((setup_t){.table = table_of(SPLIT, 4, "13.1.0")})
 #define SERVED_BY(way, served, matmuls, ...)                                                                 \
-  served_by(way, (const char *const[]){__VA_ARGS__, NULL}, served, matmuls)
+  served_by(ONE_KERNEL, way, ENVIRONMENT(__VA_ARGS__), served, matmuls)
+#define SPLIT_SERVED_BY(way, served, matmuls, ...)                                                           \
+  served_by(TWO_KERNELS, way, ENVIRONMENT(__VA_ARGS__), served, matmuls)
 #define USUALLY "SIM_LAUNCH=none"
 
 /* By the first call that is not captured. */
@@ -147,11 +151,45 @@ Test(library, a_counter_that_is_cleared_ahead_of_the_kernel_is_found_at_zero) {
   SERVED_BY("many", 1205, SHOTS, "SIM_LAUNCH=counter");
 }
 
+Test(library, parameters_that_come_singly_are_put_together) {
+  SERVED_BY("plain", 5, SHOTS, "SIM_LAUNCH=singly");
+  SERVED_BY("many", 1205, SHOTS, "SIM_LAUNCH=singly");
+  SERVED_BY("plain", 5, SHOTS, "SIM_LAUNCH=singly,counter");
+  SERVED_BY("plain", 5, SHOTS + 4, "SIM_LAUNCH=singly,secret");
+  SERVED_BY("plain", 5, SHOTS + 4, "SIM_LAUNCH=singly,tail");
+}
+
+Test(library, both_kernels_of_a_split_are_launched) {
+  SPLIT_SERVED_BY("plain", 5, SHOTS, "SIM_LAUNCH=split");
+  SPLIT_SERVED_BY("plain", 5, SHOTS, "SIM_LAUNCH=split,singly");
+  SPLIT_SERVED_BY("captured", 7, 2 + SHOTS, "SIM_LAUNCH=split");
+  SPLIT_SERVED_BY("many", 1205, SHOTS, "SIM_LAUNCH=split");
+  SPLIT_SERVED_BY("scaled", 9, SHOTS + 2, "SIM_LAUNCH=split");
+  SPLIT_SERVED_BY("plain", 5, SHOTS + 4, "SIM_LAUNCH=split,secret");
+  SPLIT_SERVED_BY("plain", 5, SHOTS + 4, "SIM_LAUNCH=split,tail");
+}
+
+Test(library, a_driver_that_cannot_tell_of_parameters_leaves_them_to_the_library) {
+  static const char older[] = BUILD "/sim/driver-12.0:" BUILD "/sim/cuda13";
+  setup_t one = ONE_KERNEL;
+  one.libraries = older;
+  served_by(one, "plain", ENVIRONMENT(USUALLY), 5, SHOTS);
+  served_by(one, "plain", ENVIRONMENT("SIM_LAUNCH=singly"), 5, 1 + 4);
+  setup_t two = TWO_KERNELS;
+  two.libraries = older;
+  served_by(two, "plain", ENVIRONMENT("SIM_LAUNCH=split"), 5, 1 + 4);
+}
+
 Test(library, what_cannot_be_learnt_goes_through_the_library) {
-  SERVED_BY("plain", 5, 1 + 4, "SIM_LAUNCH=twice");
+  SERVED_BY("plain", 5, 1 + 4, "SIM_LAUNCH=thrice");
+  SERVED_BY("plain", 5, 1 + 4, "SIM_LAUNCH=apart");
+  SPLIT_SERVED_BY("plain", 5, 1 + 4, "SIM_LAUNCH=split", "SIM_FAIL=cuGraphNodeGetDependentNodes:1=402");
+  SPLIT_SERVED_BY("plain", 5, 1 + 4, "SIM_LAUNCH=split", "SIM_FAIL=cuKernelGetParamInfo:3=999");
   SERVED_BY("plain", 5, SHOTS + 4, "SIM_LAUNCH=secret");
   SERVED_BY("plain", 5, SHOTS + 4, "SIM_LAUNCH=tail");
   SERVED_BY("plain", 5, 1 + 4, "SIM_LAUNCH=domain");
+  SERVED_BY("plain", 5, 2 + 4, "SIM_LAUNCH=aligned");
+  SPLIT_SERVED_BY("plain", 5, 2 + 4, "SIM_LAUNCH=split,aligned");
   SERVED_BY("plain", 5, 4, USUALLY, "GEMMSHIM_RELAUNCH=0");
   SERVED_BY("plain", 5, 1 + 4, USUALLY, "SIM_FAIL=cuStreamEndCapture:1=1");
 }
@@ -166,7 +204,7 @@ Test(library, the_summary_tells_what_was_learnt) {
   cr_expect_eq(run_lines(learnt.err, "of 1 algorithms of cuBLASLt, the launches of 1 were learnt"), 1, "%s",
                learnt.err);
   run_t without =
-      RUN(WITH(.table = table_of(ALGO, 1, "13.1.0"), .environment = {"GEMMSHIM_LOG=1", "SIM_LAUNCH=twice"}),
+      RUN(WITH(.table = table_of(ALGO, 1, "13.1.0"), .environment = {"GEMMSHIM_LOG=1", "SIM_LAUNCH=thrice"}),
           "algo", "plain");
   cr_expect_eq(run_lines(without.err, "of 1 algorithms of cuBLASLt, the launches of 0 were learnt"), 1, "%s",
                without.err);
@@ -183,27 +221,48 @@ Test(library, a_launch_that_fails_is_not_tried_again) {
   SERVED_BY("plain", 5, SHOTS + 4, USUALLY, "SIM_FAIL=cuLaunchKernelEx:1=1");
 }
 
-Test(library, no_room_for_counters_forwards) {
-  run_t r = RUN(
-      WITH(.table = table_of(ALGO, 1, "13.1.0"), .environment = {"SIM_LAUNCH=counter", "GEMMSHIM_VRAM_MB=0"}),
-      "algo", "plain");
-  cr_expect_eq(r.status, 0, "%s", r.err);
-  cr_expect_eq(run_count(&r, RUN_ANY, GS_REASON_WORKSPACE, RUN_ANY), 5);
-  run_free(&r);
+/* By its second kernel, the first one being under way, or in the graph; or by its first. */
+Test(library, a_split_that_fails_is_computed_anew_and_not_tried_again) {
+  SPLIT_SERVED_BY("once", 6, SHOTS + 5, "SIM_LAUNCH=split", "SIM_FAIL=cuLaunchKernelEx:2=1");
+  SPLIT_SERVED_BY("plain", 5, SHOTS + 4, "SIM_LAUNCH=split", "SIM_FAIL=cuLaunchKernelEx:2=1");
+  SPLIT_SERVED_BY("many", 1205, SHOTS + 604, "SIM_LAUNCH=split", "SIM_FAIL=cuLaunchKernelEx:1202=1");
+  SPLIT_SERVED_BY("plain", 5, SHOTS + 4, "SIM_LAUNCH=split", "SIM_FAIL=cuLaunchKernelEx:1=1");
 }
 
-#define ROW_OF_ALGO "T\tN\t128\t128\tf16\tf16\t32f\tdefault\tsingle\t1\t16\t" ALGO "\t1\t1\t5\t10\t0\t0\n"
+Test(library, no_room_forwards) {
+  static const char *const launches[] = {"SIM_LAUNCH=counter", "SIM_LAUNCH=split"};
+  for (int i = 0; i < 2; i++) {
+    setup_t setup = i ? TWO_KERNELS : ONE_KERNEL;
+    setup.environment[0] = launches[i], setup.environment[1] = "GEMMSHIM_VRAM_MB=0";
+    run_t r = RUN(&setup, "algo", "plain");
+    cr_expect_eq(r.status, 0, "%s: %s", launches[i], r.err);
+    cr_expect_eq(run_count(&r, RUN_ANY, GS_REASON_WORKSPACE, RUN_ANY), 5, "%s", launches[i]);
+    run_free(&r);
+  }
+}
 
-Test(library, S3_threads_on_one_stream_do_not_share_a_counter) {
+#define ROW_OF(algo, splits)                                                                                 \
+  "T\tN\t128\t128\tf16\tf16\t32f\tdefault\tsingle\t1\t16\t" algo "\t" splits "\t1\t5\t10\t0\t0\n"
+#define ROW_OF_ALGO ROW_OF(ALGO, "1")
+
+static void threads_fare(const char *launch, const char *rows) {
   static const char *const ways[] = {"4", "16"};
   char path[256];
-  file_write(folder, "threads.table", TABLE_HEADER(SIM_GPU_NAME, "13.1.0") ROW_OF_ALGO, path);
+  file_write(folder, "threads.table", rows, path);
   for (int i = 0; i < 2; i++) {
-    run_t r = RUN(WITH(.table = path, .environment = {"SIM_LAUNCH=counter"}), "threads", ways[i], "200");
+    run_t r = RUN(WITH(.table = path, .environment = {launch}), "threads", ways[i], "200");
     cr_expect_eq(r.status, 0, "%s: %s", ways[i], r.err);
     cr_expect_eq(RUN_SERVED(&r), RUN_CALLS(&r), "%s", ways[i]);
     run_free(&r);
   }
+}
+
+Test(library, S3_threads_on_one_stream_do_not_share_a_counter) {
+  threads_fare("SIM_LAUNCH=counter", TABLE_HEADER(SIM_GPU_NAME, "13.1.0") ROW_OF_ALGO);
+}
+
+Test(library, S3_threads_on_one_stream_do_not_share_the_sums_of_a_split) {
+  threads_fare("SIM_LAUNCH=split", TABLE_HEADER(SIM_GPU_NAME, "13.1.0") ROW_OF(SPLIT, "4"));
 }
 
 /* Where the GPU, or how much of it there is, may be another, it is learnt anew or left to the library. */

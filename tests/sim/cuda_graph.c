@@ -87,7 +87,8 @@ CUresult driver_graph_add(CUgraph graph, int cluster, sim_work_t *work, const vo
   void *copy = malloc(bytes);
   if (!copy) return CUDA_ERROR_OUT_OF_MEMORY;
   memcpy(copy, argument, bytes);
-  graph->nodes[graph->count++] = (node_t){.cluster = cluster, .work = work, .argument = copy, .bytes = bytes};
+  graph->nodes[graph->count++] =
+      (node_t){.graph = graph, .cluster = cluster, .work = work, .argument = copy, .bytes = bytes};
   return CUDA_SUCCESS;
 }
 
@@ -170,22 +171,33 @@ static CUresult copy(CUgraph to, const struct CUgraph_st *from) {
   return CUDA_SUCCESS;
 }
 
+static void tell(node_t *first, size_t count, CUgraphNode *nodes, size_t *room) {
+  for (size_t i = 0; nodes && i < *room; i++) nodes[i] = i < count ? (CUgraphNode)&first[i] : NULL;
+  if (!nodes || *room > count) *room = count;
+}
+
 SIM_EXPORT CUresult cuGraphGetNodes(CUgraph graph, CUgraphNode *nodes, size_t *count) {
   SIM_ENTER(graph, nodes, count);
   if (!graph || !count) return CUDA_ERROR_INVALID_VALUE;
-  for (size_t i = 0; nodes && i < *count; i++)
-    nodes[i] = i < graph->count ? (CUgraphNode)&graph->nodes[i] : NULL;
-  if (!nodes || *count > graph->count) *count = graph->count;
+  tell(graph->nodes, graph->count, nodes, count);
   return CUDA_SUCCESS;
 }
 
-/* Work runs in the order of its making: each node waits for the one before. */
+/* Work runs in the order of its making: each node waits for the one before, as is told of all but SIM_LAUNCH=apart. */
 SIM_EXPORT CUresult cuGraphGetRootNodes(CUgraph graph, CUgraphNode *roots, size_t *count) {
   SIM_ENTER(graph, roots, count);
   if (!graph || !count) return CUDA_ERROR_INVALID_VALUE;
-  for (size_t i = 0; roots && i < *count; i++)
-    roots[i] = i == 0 && graph->count ? (CUgraphNode)graph->nodes : NULL;
-  if (!roots || *count > (graph->count > 0)) *count = graph->count > 0;
+  tell(graph->nodes, sim_launches_by("apart") ? graph->count : graph->count > 0, roots, count);
+  return CUDA_SUCCESS;
+}
+
+#undef cuGraphNodeGetDependentNodes /* version 1, which newer headers rename */
+SIM_EXPORT CUresult cuGraphNodeGetDependentNodes(CUgraphNode node, CUgraphNode *dependents, size_t *count) {
+  SIM_ENTER(node, dependents, count);
+  node_t *n = (node_t *)node;
+  if (!n || !count) return CUDA_ERROR_INVALID_VALUE;
+  bool last = n == &n->graph->nodes[n->graph->count - 1];
+  tell(n + 1, !last && !sim_launches_by("apart"), dependents, count);
   return CUDA_SUCCESS;
 }
 
@@ -212,7 +224,7 @@ SIM_EXPORT CUresult cuGraphMemsetNodeGetParams(CUgraphNode node, CUDA_MEMSET_NOD
   return CUDA_SUCCESS;
 }
 
-/* Its parameters as one buffer, which is the node's own. */
+/* Its parameters as one buffer, which is the node's own, or each by itself. */
 SIM_EXPORT CUresult cuGraphKernelNodeGetParams(CUgraphNode node, CUDA_KERNEL_NODE_PARAMS *params) {
   SIM_ENTER(node, params);
   node_t *n = (node_t *)node;
@@ -226,10 +238,17 @@ SIM_EXPORT CUresult cuGraphKernelNodeGetParams(CUgraphNode node, CUDA_KERNEL_NOD
                                       .blockDimX = SIM_LIBRARY_BLOCK,
                                       .blockDimY = 1,
                                       .blockDimZ = 1,
-                                      .sharedMemBytes = SIM_LIBRARY_SMEM,
-                                      .extra = n->extra,
+                                      .sharedMemBytes = SIM_LIBRARY_SMEM(n->cluster),
                                       .kern = driver_kernel_of(n->work, n->cluster)};
-  return params->kern ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+  if (!params->kern) return CUDA_ERROR_OUT_OF_MEMORY;
+  const sim_param_t *singly;
+  size_t count = driver_params_of(params->kern, &singly);
+  for (size_t i = 0; i < count; i++) n->each[i] = (char *)n->argument + singly[i].offset;
+  if (count)
+    params->kernelParams = n->each;
+  else
+    params->extra = n->extra;
+  return CUDA_SUCCESS;
 }
 
 SIM_EXPORT CUresult cuGraphChildGraphNodeGetGraph(CUgraphNode node, CUgraph *graph) {

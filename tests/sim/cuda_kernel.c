@@ -110,6 +110,40 @@ CUkernel driver_kernel_of(sim_work_t *work, int cluster) {
   return found;
 }
 
+static struct {
+  sim_work_t *work;
+  const sim_param_t *params;
+  size_t count;
+} singly[16]; /* under driver_lock */
+
+SIM_EXPORT void sim_singly(sim_work_t *work, const sim_param_t *params, size_t count) {
+  size_t i = 0;
+  pthread_mutex_lock(&driver_lock);
+  while (singly[i].work && singly[i].work != work) i++;
+  singly[i].work = work, singly[i].params = params, singly[i].count = count;
+  pthread_mutex_unlock(&driver_lock);
+}
+
+size_t driver_params_of(CUkernel kernel, const sim_param_t **params) {
+  size_t i = 0;
+  pthread_mutex_lock(&driver_lock);
+  while (singly[i].work && singly[i].work != kernel->work) i++;
+  *params = singly[i].params;
+  size_t count = singly[i].count;
+  pthread_mutex_unlock(&driver_lock);
+  return count;
+}
+
+/* Of those that a node has singly. */
+SIM_EXPORT CUresult cuKernelGetParamInfo(CUkernel kernel, size_t index, size_t *offset, size_t *bytes) {
+  SIM_ENTER(kernel, index, offset, bytes);
+  const sim_param_t *params;
+  if (!kernel || !offset || index >= driver_params_of(kernel, &params)) return CUDA_ERROR_INVALID_VALUE;
+  *offset = params[index].offset;
+  if (bytes) *bytes = params[index].bytes;
+  return CUDA_SUCCESS;
+}
+
 /* Whether the cubin defines a function of that name. */
 static bool cubin_has(const Elf64_Ehdr *cubin, const char *id) {
   const char *image = (const char *)cubin;
@@ -304,14 +338,18 @@ static CUresult launch_kernel(struct CUkern_st *kernel, const sim_launch_t *laun
 }
 
 /* A library's kernel, launched as its node says it was. */
-static CUresult launch_work(const struct CUkern_st *kernel, const sim_launch_t *launch, void **extra) {
-  bool same = launch->block[0] == SIM_LIBRARY_BLOCK && launch->smem == SIM_LIBRARY_SMEM &&
+static CUresult launch_work(CUkernel kernel, const sim_launch_t *launch, void **extra) {
+  const sim_param_t *singly;
+  size_t count = driver_params_of(kernel, &singly);
+  bool same = launch->block[0] == SIM_LIBRARY_BLOCK && launch->smem == SIM_LIBRARY_SMEM(kernel->cluster) &&
               launch->cluster == (unsigned)kernel->cluster &&
               launch->grid[1] == (launch->cluster ? launch->cluster : 1);
   if (!same || !extra || extra[0] != CU_LAUNCH_PARAM_BUFFER_POINTER ||
       extra[2] != CU_LAUNCH_PARAM_BUFFER_SIZE || extra[4] != CU_LAUNCH_PARAM_END)
     return CUDA_ERROR_INVALID_VALUE;
-  return sim_enqueue(launch->stream, kernel->cluster, kernel->work, extra[1], *(const size_t *)extra[3]);
+  size_t bytes = *(const size_t *)extra[3];
+  if (count && bytes != singly[count - 1].offset + singly[count - 1].bytes) return CUDA_ERROR_INVALID_VALUE;
+  return sim_enqueue(launch->stream, kernel->cluster, kernel->work, extra[1], bytes);
 }
 
 static CUresult enter_launch(CUfunction function, sim_launch_t launch, void **params, void **extra) {

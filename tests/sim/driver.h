@@ -16,14 +16,17 @@
 
 #define SIM_DEVICES_MAX 8
 
+#define SIM_PARAMS_MAX 16 /* of a kernel that has them singly */
+
 typedef struct {
+  CUgraph graph;
   int cluster; /* as of sim_enqueue_t */
   bool
       lost; /* an update left it clusters that its grid does not divide by: it does not run, and nobody says so */
   sim_work_t *work;
   void *argument;
   size_t bytes;
-  void *extra[5]; /* as cuGraphKernelNodeGetParams tells of argument */
+  void *extra[5], *each[SIM_PARAMS_MAX]; /* as cuGraphKernelNodeGetParams tells of argument */
 } node_t;
 
 typedef struct kept {
@@ -89,11 +92,13 @@ CUgraph driver_graph_new(void);
 void driver_graph_free(CUgraph graph);
 
 /* What a kernel node that is not ours says of its launch, and what such a kernel has to be launched with. */
-#define SIM_LIBRARY_BLOCK 384
-#define SIM_LIBRARY_SMEM  (160 << 10)
+#define SIM_LIBRARY_BLOCK         384
+#define SIM_LIBRARY_SMEM(cluster) ((cluster) ? 160u << 10 : 0u)
 /* The kernel behind work that was launched in clusters of so many blocks: it takes work's argument as a buffer. NULL:
  * out of memory. */
 CUkernel driver_kernel_of(sim_work_t *work, int cluster);
+/* The parameters that such a kernel has singly; none: it has them as one buffer. */
+size_t driver_params_of(CUkernel kernel, const sim_param_t **params);
 
 /* cuMemsetD8Async as work. */
 typedef struct {
@@ -108,6 +113,7 @@ bool driver_is_compare(const char *id, gs_type_t *type);
 CUresult driver_compare(gs_type_t type, const sim_launch_t *launch, const gs_compare_params_t *params);
 
 sim_enqueue_t sim_enqueue;
+sim_singly_t sim_singly;
 sim_take_t sim_take;
 
 #define DRIVER_TRY(call)                                                                                     \

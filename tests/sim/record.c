@@ -80,7 +80,10 @@ bool sim_times_only(void) {
 }
 
 bool sim_launches_by(const char *how) {
-  return launches && !strcmp(launches, how);
+  size_t length = strlen(how);
+  for (const char *item = launches; item && *item; item += strcspn(item, ","), item += *item == ',')
+    if (strcspn(item, ",") == length && !strncmp(item, how, length)) return true;
+  return false;
 }
 
 /* name:nth=status, separated by commas; nth may be a star. */

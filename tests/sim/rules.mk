@@ -1,5 +1,5 @@
 # The CPU stand-ins: $(BUILD)/sim/cuda12 and cuda13 (libcublas, libcublasLt, libcudart), $(BUILD)/sim/driver (libcuda),
-# $(BUILD)/sim/driver-old (a driver before CUDA 12: no library loading), and the demo. Included by the top
+# $(BUILD)/sim/driver-old (a driver before CUDA 12: no library loading) and driver-12.0, and the demo. Included by the top
 # Makefile; `make -f tests/sim/rules.mk sim` works alone where $(BUILD)/libgs.a exists.
 BUILD     ?= build
 CUDA_HOME ?= /usr/local/cuda
@@ -10,7 +10,7 @@ SIM_CFLAGS := -std=gnu11 -O2 -g -fPIC -fvisibility=hidden -Wall -Wextra -Werror 
               -isystem $(CUDA_HOME)/include
 SIM_SHARED := reference record
 SIM_DRIVER := cuda_compare cuda_device cuda_memory cuda_stream cuda_graph cuda_kernel
-SIM_DRIVERS := $(SIM)/driver/libcuda.so.1 $(SIM)/driver-old/libcuda.so.1
+SIM_DRIVERS := $(foreach d,driver driver-12.0 driver-old,$(SIM)/$(d)/libcuda.so.1)
 SIM_NVML   := $(SIM)/driver/libnvidia-ml.so.1
 SIM_CUBLAS := $(foreach v,12 13,$(SIM)/cuda$(v)/libcublas.so.$(v) $(SIM)/cuda$(v)/libcublasLt.so.$(v))
 SIM_CUDART := $(foreach v,12 13,$(SIM)/cuda$(v)/libcudart.so.$(v))
@@ -24,15 +24,13 @@ $(SIM)/obj/%.o: tests/sim/%.c
 	@mkdir -p $(@D)
 	$(CC) $(SIM_CFLAGS) -c -o $@ $<
 
-# libcuda: plain symbols; the old one lacks what CUDA 12 brought.
-SIM_OLD_LACKS := cuLibraryLoadData cuLibraryUnload cuLibraryGetKernel cuKernelGetFunction cuKernelSetAttribute \
-                 cuKernelGetAttribute
-$(SIM)/driver/libcuda.map:
+# libcuda: plain symbols; the older ones lack what CUDA 12.4, and 12, brought.
+$(SIM)/driver-12.0/libcuda.map: SIM_LACKS := cuKernelGetParamInfo
+$(SIM)/driver-old/libcuda.map: SIM_LACKS := cuLibraryLoadData cuLibraryUnload cuLibraryGetKernel cuKernelGetFunction \
+                                            cuKernelSetAttribute cuKernelGetAttribute cuKernelGetParamInfo
+$(SIM_DRIVERS:.so.1=.map): %.map:
 	@mkdir -p $(@D)
-	echo '{ global: cu*; sim_*; local: *; };' > $@
-$(SIM)/driver-old/libcuda.map:
-	@mkdir -p $(@D)
-	echo '{ global: cu*; sim_*; local: $(SIM_OLD_LACKS:%=%;) *; };' > $@
+	echo '{ global: cu*; sim_*; local: $(SIM_LACKS:%=%;) *; };' > $@
 $(SIM_DRIVERS): %/libcuda.so.1: $(foreach o,$(SIM_SHARED) $(SIM_DRIVER),$(SIM)/obj/$(o).o) $(LIBGS) %/libcuda.map
 	$(CC) $(SAN_FLAGS) -shared -o $@ -Wl,-soname,libcuda.so.1 -Wl,--version-script=$*/libcuda.map $(filter %.o,$^) $(LIBGS) \
 	  -lm -lpthread
@@ -75,5 +73,5 @@ $(SIM_DEMO): tests/sim/demo.c $(SIM)/cuda13/libcublas.so.13 $(SIM)/driver/libcud
 	$(CC) -std=gnu11 -O2 -g -Wall -Wextra -Werror $(SAN_FLAGS) -MMD -MP -isystem $(CUDA_HOME)/include -o $@ $< \
 	  $(SIM)/cuda13/libcublas.so.13 $(SIM)/cuda13/libcublasLt.so.13 $(SIM)/driver/libcuda.so.1 -lm
 
-.SECONDARY: $(SIM)/driver/libcuda.map $(SIM)/driver-old/libcuda.map
+.SECONDARY: $(SIM_DRIVERS:.so.1=.map)
 -include $(wildcard $(SIM)/obj/*.d $(SIM)/obj12/*.d $(SIM)/obj13/*.d $(SIM)/*.d)

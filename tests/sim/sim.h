@@ -14,8 +14,12 @@
  *   SIM_L2=4096            bytes of the second-level cache
  *   SIM_CLUSTER=0          the launches of cuBLAS's kernels say nothing of clusters (4: clusters of 4 blocks)
  *   SIM_LAUNCH=counter     how cublasLtMatmul launches an algorithm that is named: counter: it clears 4 bytes of workspace,
- *                          in which its kernel counts; twice: two kernels; secret, tail: with a parameter that is neither
- *                          constant nor an address, of 8 bytes, of the last 4; domain: in a domain of memory operations of its own
+ *                          in which its kernel counts; split: two kernels where k is split, of which the second, whose
+ *                          parameters are given singly, needs what the first one leaves in workspace; singly: so are those
+ *                          of every kernel; thrice: three kernels; apart: two that do not wait for each other; secret, tail:
+ *                          with a parameter (of the last kernel) that is neither constant nor an address, of 8 bytes, of the
+ *                          last 4; aligned: in other clusters (the last kernel) where A's address divides by 2 MiB;
+ *                          domain: in a domain of memory operations of its own. Several, with commas
  *   SIM_LATE_US=500        user objects hear of the end of their graphs so late
  *   SIM_WRONG=mma_*:all:0.01
  *                          results of kernels (or algorithms, lt_5) whose ids match are off: all by that part of themselves, or "last":
