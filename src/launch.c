@@ -142,13 +142,16 @@ static gs_reason_t launch_kernel(const gs_call_t *call, const gs_row_t *row, gs_
   CUkernel kernel = gs_device_kernel(row->index, place->device);
   if (!kernel) return GS_REASON_LOAD_FAILED;
   size_t bytes = gs_kernel_workspace(&row->kernel, g, row->split_k, state->sm);
+  gs_held_t held = {0};
   if (bytes) {
-    gs_reason_t reason = gs_workspace(place->context, call->stream, bytes, &p->workspace);
+    gs_reason_t reason = gs_workspace(place->context, call->stream, bytes, &held);
     if (reason != GS_REASON_SERVED) return reason;
   }
+  p->workspace = held.bytes;
   gs_kernel_params(g, row->split_k, row->raster, p);
   gs_launch_t to = gs_kernel_launch(&row->kernel, g, row->split_k, state->sm);
   CUresult result = launch(kernel, &to, state->sm, call->stream, p);
+  gs_workspace_let_go(&held);
   if (result == CUDA_SUCCESS) return GS_REASON_SERVED;
   /* A broken capture is the program's affair, and cuBLAS will meet it too: no fault of the row. */
   if (gs_is_of_capture(result)) return GS_REASON_CAPTURE;

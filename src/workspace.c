@@ -225,34 +225,32 @@ static gs_reason_t block_of(CUcontext context, CUstream stream, size_t bytes, gs
   return *block ? GS_REASON_SERVED : GS_REASON_WORKSPACE;
 }
 
-gs_reason_t gs_workspace(CUcontext context, CUstream stream, size_t bytes, void **out) {
-  gs_user_t user = {0};
-  gs_block_t *block;
-  gs_reason_t reason = block_of(context, stream, bytes, &user, &block);
-  if (reason == GS_REASON_SERVED) *out = (void *)block->memory;
-  return reason;
-}
-
 static gs_reason_t hold(CUcontext context, CUstream stream, size_t bytes, gs_user_t *user, gs_block_t **block,
                         gs_held_t *held) {
-  gs_reason_t reason = block_of(context, stream, COUNTERS_BYTES + bytes, user, block);
+  gs_reason_t reason = block_of(context, stream, bytes, user, block);
   if (reason != GS_REASON_SERVED) return reason;
-  *held = (gs_held_t){(void *)((*block)->memory + COUNTERS_BYTES), &(*block)->order};
+  *held = (gs_held_t){(void *)(*block)->memory, &(*block)->order};
   pthread_mutex_lock(held->order);
   return GS_REASON_SERVED;
 }
 
-gs_reason_t gs_workspace_hold(CUcontext context, CUstream stream, size_t bytes, gs_held_t *held) {
+gs_reason_t gs_workspace(CUcontext context, CUstream stream, size_t bytes, gs_held_t *held) {
   gs_user_t user = {0};
   gs_block_t *block;
   return hold(context, stream, bytes, &user, &block, held);
+}
+
+gs_reason_t gs_workspace_hold(CUcontext context, CUstream stream, size_t bytes, gs_held_t *held) {
+  gs_reason_t reason = gs_workspace(context, stream, COUNTERS_BYTES + bytes, held);
+  if (reason == GS_REASON_SERVED) held->bytes = (char *)held->bytes + COUNTERS_BYTES;
+  return reason;
 }
 
 /* Whoever used pieces before did so on this stream, or never will: all are cleared after that, and before what follows. */
 gs_reason_t gs_workspace_hold_zeroed(CUcontext context, CUstream stream, gs_held_t *held) {
   gs_user_t user = {.pieces = true};
   gs_block_t *block;
-  gs_reason_t reason = hold(context, stream, 0, &user, &block, held);
+  gs_reason_t reason = hold(context, stream, COUNTERS_BYTES, &user, &block, held);
   if (reason != GS_REASON_SERVED) return reason;
   if (block->pieces_used == GS_ZEROED_PIECES) {
     if (gs_driver.cuMemsetD8Async(block->pieces, 0, PIECES_BYTES, stream) != CUDA_SUCCESS) {

@@ -14,20 +14,20 @@
 
 #include "gs_reason.h"
 
-/* A block of at least bytes for one launch on stream of the current context. GS_REASON_SERVED, or WORKSPACE
- * (bound reached, or no memory), or CAPTURE (the stream's capture cannot be joined). Lock-free for a stream
- * that has its block and is not being captured. */
-gs_reason_t gs_workspace(CUcontext context, CUstream stream, size_t bytes, void **block);
-/* The same for whatever it is used for but split-K, and of half of the bound at most; never under capture. Work of
- * one stream shares it. */
-gs_reason_t gs_workspace_scratch(CUcontext context, CUstream stream, size_t bytes, void **block);
-/* Workspace for what is more than one kernel, or leaves it other than it was. Until it is let go, others wait for theirs
- * on the same stream: what is put there meanwhile is not interrupted. Else as gs_workspace. */
+/* Workspace for what is now put on the stream. Until it is let go, others wait for theirs on the same stream: what is
+ * more than one kernel, or leaves it other than it was, is not interrupted. */
 typedef struct {
   void *bytes;
   pthread_mutex_t *order;
 } gs_held_t;
 void gs_workspace_let_go(gs_held_t *held);
+/* A block of at least bytes for work on stream of the current context. GS_REASON_SERVED, or WORKSPACE (bound reached, or
+ * no memory), or CAPTURE (the stream's capture cannot be joined). Nobody but users of the same block waits where a stream
+ * has its block and is not being captured. */
+gs_reason_t gs_workspace(CUcontext context, CUstream stream, size_t bytes, gs_held_t *held);
+/* The same for whatever it is used for but split-K, and of half of the bound at most; never under capture. Work of
+ * one stream shares it. */
+gs_reason_t gs_workspace_scratch(CUcontext context, CUstream stream, size_t bytes, void **block);
 /* So many bytes, of which nothing is known: of a block those behind its counters. */
 gs_reason_t gs_workspace_hold(CUcontext context, CUstream stream, size_t bytes, gs_held_t *held);
 /* GS_ZEROED_BYTES that are zero for what now goes to the stream, and that nothing uses after it: one memset serves

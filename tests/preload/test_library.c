@@ -241,16 +241,18 @@ Test(library, no_room_forwards) {
   }
 }
 
-#define ROW_OF(algo, splits)                                                                                 \
-  "T\tN\t128\t128\tf16\tf16\t32f\tdefault\tsingle\t1\t16\t" algo "\t" splits "\t1\t5\t10\t0\t0\n"
-#define ROW_OF_ALGO ROW_OF(ALGO, "1")
+#define ROW_OF(columns, algo, splits)                                                                        \
+  "T\tN\t128\t128\tf16\tf16\t32f\tdefault\tsingle\t" columns "\t" algo "\t" splits "\t1\t5\t10\t0\t0\n"
+#define ROW_OF_ALGO  ROW_OF("1\t16", ALGO, "1")
+#define ROW_OF_SPLIT ROW_OF("1\t16", SPLIT, "4")
+#define ROW_OF_OURS  ROW_OF("40\t40", "mma_f16_f16_tn_64x64x64_s4_w4", "9")
 
-static void threads_fare(const char *launch, const char *rows) {
+static void threads_fare(const char *launch, const char *rows, const char *how) {
   static const char *const ways[] = {"4", "16"};
   char path[256];
   file_write(folder, "threads.table", rows, path);
   for (int i = 0; i < 2; i++) {
-    run_t r = RUN(WITH(.table = path, .environment = {launch}), "threads", ways[i], "200");
+    run_t r = RUN(WITH(.table = path, .environment = {launch}), "threads", ways[i], "200", how);
     cr_expect_eq(r.status, 0, "%s: %s", ways[i], r.err);
     cr_expect_eq(RUN_SERVED(&r), RUN_CALLS(&r), "%s", ways[i]);
     run_free(&r);
@@ -258,11 +260,18 @@ static void threads_fare(const char *launch, const char *rows) {
 }
 
 Test(library, S3_threads_on_one_stream_do_not_share_a_counter) {
-  threads_fare("SIM_LAUNCH=counter", TABLE_HEADER(SIM_GPU_NAME, "13.1.0") ROW_OF_ALGO);
+  threads_fare("SIM_LAUNCH=counter", TABLE_HEADER(SIM_GPU_NAME, "13.1.0") ROW_OF_ALGO, NULL);
 }
 
 Test(library, S3_threads_on_one_stream_do_not_share_the_sums_of_a_split) {
-  threads_fare("SIM_LAUNCH=split", TABLE_HEADER(SIM_GPU_NAME, "13.1.0") ROW_OF(SPLIT, "4"));
+  threads_fare("SIM_LAUNCH=split", TABLE_HEADER(SIM_GPU_NAME, "13.1.0") ROW_OF_SPLIT, NULL);
+}
+
+/* Which a kernel of ours has in the same workspace, whoever launches that split. */
+Test(library, S3_threads_on_one_stream_do_not_write_into_a_split) {
+  threads_fare("SIM_LAUNCH=split", TABLE_HEADER(SIM_GPU_NAME, "13.1.0") ROW_OF_SPLIT ROW_OF_OURS, "mixed");
+  threads_fare("SIM_LAUNCH=split,secret", TABLE_HEADER(SIM_GPU_NAME, "13.1.0") ROW_OF_SPLIT ROW_OF_OURS,
+               "mixed");
 }
 
 /* Where the GPU, or how much of it there is, may be another, it is learnt anew or left to the library. */
