@@ -10,27 +10,28 @@ enum {
   GS_HR = GS_SWAP ? GS_HM : GS_HN, /* of the operand along the instruction's rows, two to a fragment */
   GS_HC = GS_SWAP ? GS_HN : GS_HM,
   GS_THREADS = GS_WARPS * 32,
-  /* Chunks that a warp takes in a row. Two share a line of 128 bytes where memory runs along k, four what comes from memory
-   * at little more cost than one, which counts for weights; one by one, fewer warps idle when k is short. */
-  GS_RUN = GS_SWAP ? (GS_STAGES % 4 == 0 ? 4 : 2) : 1,
-  GS_ROUND = GS_STAGES * GS_WARPS,       /* chunks between a stage's use and its next */
-  GS_RESULTS = GS_BM * GS_BN / 32,       /* a thread's */
-  GS_SPAN = GS_SWAP ? GS_HM : 2 * GS_HM, /* of these lie together in D */
+  /* Chunks that a warp's share is made of: two are a line of 128 bytes. */
+  GS_PAIR = GS_SWAP ? 2 : 1,
+  GS_RESULTS = GS_BM * GS_BN / 32,                                  /* a thread's */
+  GS_SPAN = GS_SWAP ? GS_HM : 2 * GS_HM,                            /* of these lie together in D */
   GS_ITEM = GS_SPAN % 4 == 0 && GS_RESULTS / 4 >= GS_WARPS ? 4 : 2, /* are finished together */
   GS_ITEMS = GS_RESULTS / GS_ITEM,
   GS_SHARE = GS_ITEMS > GS_WARPS ? GS_ITEMS / GS_WARPS : 1, /* items that a thread finishes, at most */
   GS_PLANE = 32 * GS_ITEM * 4,                              /* bytes of one item of all lanes */
-  /* One chain of products of all of a warp's k would wait for each of them: two, where there are no others. (Used where both
-   * operands lie along k: elsewhere registers are short.) */
-  GS_CHAINS = GS_HR / 2 * GS_HC == 1 ? 2 : 1,
-  /* Blocks that a multiprocessor is to have room for, where both operands lie along k: ptxas misses it by two registers. */
-  GS_BLOCKS = GS_CHAINS == 2 && GS_WARPS <= 8 ? (GS_STAGES > 4 ? 16 : 24) / GS_WARPS : 1,
+  /* Of products, by which of a pair's loads and which of its chunks they are of; where registers allow it. */
+  GS_CHAINS = GS_SWAP && GS_RESULTS == 4 ? 4 : 1,
+  /* Blocks that a multiprocessor is to have room for, where chunks are paired: ptxas misses it by a few registers. (With two
+   * chunks under way, by too many for sm_80.) */
+  GS_ROOM_WARPS = GS_STAGES > 2 ? 16
+                  : GS_CLUSTERS ? 32
+                                : 24,
+  GS_BLOCKS = GS_CHAINS == 4 ? GS_ROOM_WARPS / GS_WARPS : 1,
   GS_SLICES_BYTES = GS_WARPS > 1 ? GS_WARPS *GS_ITEMS *GS_PLANE : 0,
 };
 
 GS_ASSERT((GS_HM & (GS_HM - 1)) == 0 && GS_HM >= 2 && GS_HM <= 8, "m of the tile: 16, 32 or 64");
 GS_ASSERT((GS_HN & (GS_HN - 1)) == 0 && GS_HN <= 8 && GS_HR % 2 == 0, "n of the tile: 8 .. 64, 16 as rows");
-GS_ASSERT((GS_WARPS & (GS_WARPS - 1)) == 0 && GS_STAGES % GS_RUN == 0, "warps or stages");
+GS_ASSERT((GS_WARPS & (GS_WARPS - 1)) == 0 && GS_STAGES % GS_PAIR == 0, "warps or stages");
 GS_ASSERT(GS_SLICES_BYTES == GS_DIRECT_SLICES(GS_BM, GS_BN, GS_WARPS), "the host asks for another size");
 GS_ASSERT(GS_LANDING + (GS_ITEMS + 7) * GS_PLANE <= GS_DIRECT_SUMS(GS_BM, GS_BN),
           "the host asks for another size");
@@ -50,11 +51,11 @@ typedef struct {
   const char *a, *b; /* of its product */
   int m, n;          /* first element of its tile */
   int rank;          /* in its cluster, of p->split_k blocks */
-  int first;         /* its chunks of k: all but the last one whole, */
-  int whole;         /* this many; */
-  int ragged;        /* and, perhaps, one that is loaded element by element */
-  int plain;         /* it ends with whole items and without beta, */
-  int quick;         /* and nothing else that is rare has to be seen to after the products */
+  int first;         /* its chunks of k: */
+  int whole;         /* this many, a multiple of GS_PAIR; */
+  int ragged; /* and, perhaps, so many that are loaded row by row or element by element: GS_PAIR at most */
+  int plain;  /* it ends with whole items and without beta, */
+  int quick;  /* and nothing else that is rare has to be seen to after the products */
 } gs_spot_t;
 
 /* Moves the spot to its product and its part of k: what most calls do without, kept apart, since every instruction ahead of
@@ -62,13 +63,12 @@ typedef struct {
 GS_DEVICE void gs_find_special(const gs_params_t *p, gs_spot_t *spot) {
 #if GS_CLUSTERS
   if (p->split_k > 1) {
-    const int chunks = spot->whole + spot->ragged;
+    const int pairs = spot->whole / GS_PAIR;
     spot->rank = gs_cluster_rank();
     spot->n = gs_cluster_y() * GS_BN;
-    spot->first = gs_quotient(chunks * spot->rank, p->split_k);
-    int end = gs_quotient(chunks * (spot->rank + 1), p->split_k);
-    spot->ragged = spot->ragged && end == chunks;
-    spot->whole = end - spot->first - spot->ragged;
+    spot->first = gs_quotient(pairs * spot->rank, p->split_k) * GS_PAIR;
+    spot->whole = gs_quotient(pairs * (spot->rank + 1), p->split_k) * GS_PAIR - spot->first;
+    if (spot->rank + 1 < p->split_k) spot->ragged = 0;
   }
 #endif
   spot->a += blockIdx.z * p->stride_a * 2;
@@ -78,14 +78,14 @@ GS_DEVICE void gs_find_special(const gs_params_t *p, gs_spot_t *spot) {
 
 GS_DEVICE gs_spot_t gs_find_spot(const gs_params_t *p, int transa, int transb) {
   const int overruns = (!transa && p->m % GS_HM) || (transb && p->n % GS_HN);
-  const int ragged = p->k % 32 || overruns;
+  const unsigned chunks = (p->k + 31u) / 32, whole = chunks - (p->k % 32 || overruns);
   gs_spot_t spot = {0};
   spot.a = (const char *)p->a;
   spot.b = (const char *)p->b;
   spot.m = blockIdx.x * GS_BM;
   spot.n = blockIdx.y * GS_BN;
-  spot.whole = (int)((p->k + 31u) / 32) - ragged;
-  spot.ragged = ragged;
+  spot.whole = whole / GS_PAIR * GS_PAIR;
+  spot.ragged = chunks - spot.whole;
   return spot;
 }
 

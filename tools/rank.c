@@ -8,7 +8,7 @@
  * partial sums.
  * Family wgmma. The same, but that the products read shared memory themselves, and that a load under way takes longer
  * than the products of a k-tile in all but the largest tiles.
- * Family direct. The warps of a block take turns at chunks of 32 k, each with some in flight: a load's latency
+ * Family direct. The warps of a block share its chunks of 32 k, each with some in flight: a load's latency
  * for the first of them, then its share of it for every further one, or what multiplying takes where that is
  * more; the sums of all warps go through shared memory once, those of all blocks of a cluster once more. A
  * multiprocessor takes in no more than its share of what the second-level cache gives.
@@ -133,7 +133,8 @@ static double direct_us(const gs_gpu_t *gpu, const gs_kernel_t *k, const gs_gemm
   double chunks = ceil_div(ceil_div((double)g->k, k->bk), split_k);
   double blocks = ceil_div(tiles * split_k, gpu->device.sms);
   double waves = ceil_div(tiles * split_k, at_once.room);
-  double of_warp = ceil_div(chunks, k->warps), behind = fmax(0, of_warp - k->stages);
+  double together = k->swap ? 2 : 1; /* chunks that a share is made of */
+  double of_warp = together * ceil_div(chunks, together * k->warps), behind = fmax(0, of_warp - k->stages);
   double instructions = k->bm * k->bn / 64.0; /* of a chunk */
   double chunk_clocks = fmax(LOAD_CLOCKS / k->stages, DIRECT_MMA_CLOCKS * instructions);
   double alone = DIRECT_CLOCKS + LOAD_CLOCKS + behind * chunk_clocks +
