@@ -5,6 +5,7 @@
 #include <string.h>
 
 #define KEPT_OF_LIBRARY 3
+#define CLOSE           1.1 /* times the fastest kernel: such a one may be faster in another order of tiles */
 
 bool gs_race_open(gs_race_t *race, gs_bench_t *bench, const gs_gemm_t *g) {
   *race = (gs_race_t){.bench = bench, .all = calloc(GS_RACE_CONTENDERS_MAX, sizeof *race->all)};
@@ -90,7 +91,9 @@ void gs_race_heat(gs_race_t *race, gs_heat_t heat) {
   gs_contender_t *best = gs_race_fastest(&race->theirs), *called = gs_race_called(race);
   double best_us = best ? gs_contender_us(best) : INFINITY;
   double called_us = called ? gs_contender_us(called) : best_us;
-  cut(&race->kernels, heat.kernels, heat.within * best_us, 1);
+  gs_contender_t *kernel = gs_race_fastest(&race->kernels);
+  double near_us = kernel ? CLOSE * gs_contender_us(kernel) : 0;
+  cut(&race->kernels, heat.kernels, fmax(heat.within * best_us, near_us), 1);
   cut(&race->algos, heat.algos, heat.within * called_us,
       !race->kernels.count); /* somebody is left to tell of */
   cut_theirs(&race->theirs, heat.within * best_us);

@@ -30,7 +30,8 @@ void gs_race_close(gs_race_t *race);
 void gs_race_enter(gs_race_t *race, gs_contender_t contender);
 /* Everyone still in the race runs, then the slower are out: all but so many of each side of ours, and whoever takes
  * more than within times what it must beat, the library's fastest, or, for the library's algorithms, what programs
- * call. Never the fastest kernel, nor what programs call: cublasGemmEx and the heuristic's first choice. */
+ * call. Never for that the fastest kernel and whoever is close to it, nor what programs call: cublasGemmEx and the
+ * heuristic's first choice. */
 typedef struct {
   int rounds, kernels, algos;
   double within;

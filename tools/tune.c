@@ -16,17 +16,19 @@ const char *const gs_tune_verdict_names[] = {"win", "tie", "loss", "WRONG", "non
 static const int rasters[] = {2, 4, 8};
 #define RASTERS (int)(sizeof rasters / sizeof *rasters)
 
-#define OF_FAMILY  3 /* candidates of each family, at least */
-#define BEYOND     8 /* algorithms that the heuristic did not offer, measured */
-#define ALGOS_KEPT 3 /* after the second heat; as many of those offered join */
-#define ALL        GS_RACE_CONTENDERS_MAX
-#define TWICE      2.0  /* times what it must beat, in a first round: out */
-#define NEAR       1.25 /* after the second heat; after the third, where orders of tiles may still help ... */
-#define NEARER     1.1
-#define NEAREST    1.05 /* ... and before the proof */
-#define REACH      1.6 /* predicted to take more than that many times what the library takes: not measured, ... */
-#define REACH_US   10 /* ... where the library takes so long; else: */
-#define REACH_FAR  3.0
+#define OF_FAMILY    3  /* candidates of each family, at least */
+#define NARROW       16 /* n up to which all kernels of family direct are candidates */
+#define BEYOND       8  /* algorithms that the heuristic did not offer, measured */
+#define ALGOS_KEPT   3  /* after the second heat; as many of those offered join */
+#define KERNELS_KEPT 3  /* after the third */
+#define ALL          GS_RACE_CONTENDERS_MAX
+#define TWICE        2.0 /* times what it must beat, in a first round: out */
+#define NEAR         1.25 /* after the second heat; after the third, where orders of tiles may still help ... */
+#define NEARER       1.1
+#define NEAREST      1.05 /* ... and before the proof */
+#define REACH        1.6 /* predicted to take more than that many times what the library takes: not measured, ... */
+#define REACH_US     10 /* ... where the library takes so long; else: */
+#define REACH_FAR    3.0
 
 #define CLEAR 1.02 /* an interval wholly beyond it, or below its inverse, needs no more rounds */
 #define PROOF_SECONDS                                                                                        \
@@ -81,6 +83,17 @@ static void add_families(const gs_gpu_t *gpu, const gs_pool_t *pool, const gs_ra
   }
 }
 
+/* How fast a tile reads A, the model does not know to a few percent, and narrow products are little else. */
+static void add_narrow(const gs_gpu_t *gpu, const gs_pool_t *pool, const gs_rank_for_t *to,
+                       gs_candidate_t *best, int *count) {
+  for (int i = 0; i < pool->count; i++) {
+    gs_candidate_t own;
+    if (gs_kernel_at(pool->indices[i]).family == GS_FAMILY_DIRECT &&
+        gs_rank_splits(gpu, pool->indices[i], to, &own, 1))
+      add(best, count, &own);
+  }
+}
+
 /* Small products are predicted less well than large ones. */
 static bool out_of_reach(double us, double library_us) {
   return us > library_us * (library_us > REACH_US ? REACH : REACH_FAR);
@@ -95,6 +108,7 @@ static void enter_kernels(gs_race_t *race, const gs_tune_options_t *options) {
   double library_us = gs_contender_us(gs_race_fastest(&race->theirs));
   int count = gs_rank(bench->gpu, options->pool, &to, best, options->candidates);
   if (count) add_families(bench->gpu, options->pool, &to, best, &count);
+  if (count && bench->gemm.n <= NARROW) add_narrow(bench->gpu, options->pool, &to, best, &count);
   for (int i = 1; i < count && !options->out_of_reach; i++)
     if (out_of_reach(best[i].us, library_us)) best[i--] = best[--count];
   if (options->each) add_each(bench->gpu, options->each, &to, best, &count);
@@ -152,17 +166,22 @@ static void enter_splits(gs_race_t *race, const gs_tune_options_t *options) {
   }
 }
 
-/* Other orders of the tiles, for the kernel that leads. */
-static void enter_rasters(gs_race_t *race) {
-  if (!race->kernels.count) return;
-  gs_contender_t lead = *race->kernels.at[0];
-  gs_kernel_t kernel = gs_kernel_at(lead.index);
+static void enter_orders(gs_race_t *race, gs_contender_t of) {
+  gs_kernel_t kernel = gs_kernel_at(of.index);
   const gs_gemm_t *g = &race->bench->gemm;
   if (!gs_kernel_has_raster(&kernel)) return;
   for (int i = 0; i < RASTERS; i++) {
     if (g->m <= (int64_t)kernel.bm * rasters[i] / 2 || g->n <= kernel.bn) break; /* the same order again */
-    gs_race_enter(race, kernel_contender(lead.index, lead.split_k, rasters[i], lead.predicted_us));
+    gs_race_enter(race, kernel_contender(of.index, of.split_k, rasters[i], of.predicted_us));
   }
+}
+
+/* Other orders of the tiles, for all kernels that are left: what large tiles gain by them decides between these. */
+static void enter_rasters(gs_race_t *race) {
+  int count = race->kernels.count;
+  gs_contender_t *left[KERNELS_KEPT];
+  memcpy(left, race->kernels.at, sizeof *left * (size_t)count);
+  for (int i = 0; i < count; i++) enter_orders(race, *left[i]);
 }
 
 /* ---- who wins ---- */
@@ -366,7 +385,7 @@ int gs_tune_select(gs_race_t *race, const gs_tune_options_t *options) {
   if (options->row) return candidates;
   enter_offered(race);
   enter_splits(race, options);
-  gs_race_heat(race, (gs_heat_t){3, 2, 2, NEARER});
+  gs_race_heat(race, (gs_heat_t){3, KERNELS_KEPT, 2, NEARER});
   enter_rasters(race);
   if (race->kernels.count > 1) gs_race_heat(race, (gs_heat_t){3, 1, 2, NEAREST});
   return candidates;
