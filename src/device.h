@@ -10,8 +10,12 @@
 /* Version 2, whose arguments are the same in every toolkit's driver; cuda.h renames newer ones over it. */
 CUresult gs_cuStreamGetCaptureInfo_v2(CUstream, CUstreamCaptureStatus *, cuuint64_t *id, CUgraph *,
                                       const CUgraphNode **dependencies, size_t *count);
-/* Version 1, which fails where it would keep something of an edge to itself. */
-CUresult gs_cuGraphNodeGetDependentNodes_v1(CUgraphNode, CUgraphNode *dependents, size_t *count);
+/* Since CUDA 12.3; an edge as cuda.h's CUgraphEdgeData. */
+typedef struct {
+  unsigned char from_port, to_port, type, reserved[5];
+} gs_edge_t;
+CUresult gs_cuGraphNodeGetDependentNodes_v2(CUgraphNode, CUgraphNode *dependents, gs_edge_t *edges,
+                                            size_t *count);
 /* Since CUDA 12.4; CUDA_ERROR_INVALID_VALUE behind the last parameter. */
 CUresult gs_cuKernelGetParamInfo(CUkernel, size_t index, size_t *offset, size_t *bytes);
 

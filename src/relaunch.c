@@ -33,7 +33,7 @@ enum { ADDRESSES(X) FOLLOWS_WORKSPACE, FOLLOWS_COUNT };
 /* And those of which nothing may be set. */
 #define REFUSED(X)   X(ACCESS_POLICY_WINDOW, accessPolicyWindow.num_bytes) X(MEM_SYNC_DOMAIN, memSyncDomain)
 #define X(name, set) +1
-enum { ATTRIBUTES_MAX = CARRIED(X) };
+enum { ATTRIBUTES_MAX = 1 CARRIED(X) /* and that it begins early */ };
 #undef X
 
 typedef struct {
@@ -137,11 +137,23 @@ static bool read_singly(void *const *each, shot_t *shot, kernel_t *kernel) {
   return result == CUDA_ERROR_INVALID_VALUE;
 }
 
-static bool read_kernel(CUgraphNode node, shot_t *shot) {
+/* A node, and whether it begins before the one ahead of it has ended, whose end it waits for by itself. */
+typedef struct {
+  CUgraphNode node;
+  bool early;
+} link_t;
+
+static void begin_early(kernel_t *kernel) {
+  CUlaunchAttribute *attribute = &kernel->attributes[kernel->attribute_count++];
+  attribute->id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
+  attribute->value.programmaticStreamSerializationAllowed = 1;
+}
+
+static bool read_kernel(link_t link, shot_t *shot) {
   CUDA_KERNEL_NODE_PARAMS k = {0};
   what_t *what = &shot->what;
-  if (what->kernel_count == KERNELS_MAX || gs_driver.cuGraphKernelNodeGetParams(node, &k) != CUDA_SUCCESS ||
-      !k.kern)
+  if (what->kernel_count == KERNELS_MAX ||
+      gs_driver.cuGraphKernelNodeGetParams(link.node, &k) != CUDA_SUCCESS || !k.kern)
     return false;
   kernel_t *kernel = &what->kernels[what->kernel_count++];
   kernel->handle = k.kern;
@@ -152,49 +164,57 @@ static bool read_kernel(CUgraphNode node, shot_t *shot) {
   bool read = k.extra ? read_buffer(k.extra, shot, kernel)
                       : k.kernelParams && read_singly(k.kernelParams, shot, kernel);
   what->bytes += (kernel->bytes + PARAMS_ALIGN - 1) & ~(size_t)(PARAMS_ALIGN - 1);
-  return read && read_attributes(node, kernel);
+  if (link.early) begin_early(kernel);
+  return read && read_attributes(link.node, kernel);
 }
 
-/* One that waits for the end of node; NULL: none does, or it need not wait that long. */
-static CUgraphNode behind(CUgraphNode node) {
-  CUgraphNode next = NULL;
+/* One that waits for node; none where it does so in another way than these. */
+static link_t behind(CUgraphNode node) {
+  static const gs_edge_t usual = {0}, early = {.from_port = 1 /* blocks tell that it may */, .type = 1};
+  gs_edge_t edge = usual;
+  link_t next = {0};
   size_t count = 1;
-  bool known = gs_driver.gs_cuGraphNodeGetDependentNodes_v1(node, &next, &count) == CUDA_SUCCESS;
-  return known && count ? next : NULL;
+  if (!gs_driver.gs_cuGraphNodeGetDependentNodes_v2 ||
+      gs_driver.gs_cuGraphNodeGetDependentNodes_v2(node, &next.node, &edge, &count) != CUDA_SUCCESS || !count)
+    return (link_t){0};
+  next.early = !memcmp(&edge, &early, sizeof edge);
+  return next.early || !memcmp(&edge, &usual, sizeof edge) ? next : (link_t){0};
 }
 
 #define CHAIN_MAX (1 + KERNELS_MAX) /* with a memset ahead */
 
 /* The graph's nodes in the one order that they can run in, where there is but one: then a way from a root passes all of
  * them. How many; 0: no such order, or too many nodes. */
-static size_t read_chain(CUgraph graph, CUgraphNode nodes[CHAIN_MAX]) {
-  CUgraphNode node = NULL;
+static size_t read_chain(CUgraph graph, link_t links[CHAIN_MAX]) {
+  link_t link = {0};
   size_t count = 0, roots = 1;
   if (gs_driver.cuGraphGetNodes(graph, NULL, &count) != CUDA_SUCCESS || count > CHAIN_MAX ||
-      gs_driver.cuGraphGetRootNodes(graph, &node, &roots) != CUDA_SUCCESS)
+      gs_driver.cuGraphGetRootNodes(graph, &link.node, &roots) != CUDA_SUCCESS)
     return 0;
-  for (size_t i = 0; i < count; i++, node = behind(node)) {
-    if (!node) return 0;
-    nodes[i] = node;
+  for (size_t i = 0; i < count; i++, link = behind(link.node)) {
+    if (!link.node) return 0;
+    links[i] = link;
   }
   return count;
 }
 
-static bool read_node(CUgraphNode node, shot_t *shot, size_t workspace_bytes) {
+/* The first kernel is launched behind the program's work: it must not begin early, wherever the memset ahead of it is. */
+static bool read_node(link_t link, shot_t *shot, size_t workspace_bytes) {
   CUgraphNodeType type;
   what_t *what = &shot->what;
-  if (gs_driver.cuGraphNodeGetType(node, &type) != CUDA_SUCCESS) return false;
-  if (type == CU_GRAPH_NODE_TYPE_KERNEL) return read_kernel(node, shot);
+  if (gs_driver.cuGraphNodeGetType(link.node, &type) != CUDA_SUCCESS || (link.early && !what->kernel_count))
+    return false;
+  if (type == CU_GRAPH_NODE_TYPE_KERNEL) return read_kernel(link, shot);
   return type == CU_GRAPH_NODE_TYPE_MEMSET && !what->kernel_count &&
-         read_memset(node, shot, workspace_bytes, &what->zeroed);
+         read_memset(link.node, shot, workspace_bytes, &what->zeroed);
 }
 
 /* Kernels, or a memset and then kernels, and nothing else. */
 static bool read_graph(CUgraph graph, shot_t *shot, size_t workspace_bytes) {
-  CUgraphNode nodes[CHAIN_MAX];
-  size_t count = read_chain(graph, nodes);
+  link_t links[CHAIN_MAX];
+  size_t count = read_chain(graph, links);
   for (size_t i = 0; i < count; i++)
-    if (!read_node(nodes[i], shot, workspace_bytes)) return false;
+    if (!read_node(links[i], shot, workspace_bytes)) return false;
   return shot->what.kernel_count > 0;
 }
 

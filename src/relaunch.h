@@ -6,8 +6,8 @@
  * them, it gets bytes that are zero already, and the GPU is spared a memset a call too.
  *
  * What is not exactly that is not learnt, and goes on through the library: a third kernel, any other node, nodes that do
- * not wait for each other, a word that follows no address, attributes of a launch that are not known here; parameters
- * that are given singly, to a driver before CUDA 12.4. */
+ * not wait for each other in one of the two ways known here, a word that follows no address, attributes of a launch that
+ * are not known here; with a driver before CUDA 12.4, more than one node, or parameters that are given singly. */
 #ifndef GS_RELAUNCH_H
 #define GS_RELAUNCH_H
 

@@ -161,6 +161,7 @@ Test(library, parameters_that_come_singly_are_put_together) {
 
 Test(library, both_kernels_of_a_split_are_launched) {
   SPLIT_SERVED_BY("plain", 5, SHOTS, "SIM_LAUNCH=split");
+  SPLIT_SERVED_BY("plain", 5, SHOTS, "SIM_LAUNCH=split,early");
   SPLIT_SERVED_BY("plain", 5, SHOTS, "SIM_LAUNCH=split,singly");
   SPLIT_SERVED_BY("captured", 7, 2 + SHOTS, "SIM_LAUNCH=split");
   SPLIT_SERVED_BY("many", 1205, SHOTS, "SIM_LAUNCH=split");
@@ -169,12 +170,13 @@ Test(library, both_kernels_of_a_split_are_launched) {
   SPLIT_SERVED_BY("plain", 5, SHOTS + 4, "SIM_LAUNCH=split,tail");
 }
 
-Test(library, a_driver_that_cannot_tell_of_parameters_leaves_them_to_the_library) {
+Test(library, a_driver_that_cannot_tell_of_parameters_or_edges_leaves_them_to_the_library) {
   static const char older[] = BUILD "/sim/driver-12.0:" BUILD "/sim/cuda13";
   setup_t one = ONE_KERNEL;
   one.libraries = older;
   served_by(one, "plain", ENVIRONMENT(USUALLY), 5, SHOTS);
   served_by(one, "plain", ENVIRONMENT("SIM_LAUNCH=singly"), 5, 1 + 4);
+  served_by(one, "plain", ENVIRONMENT("SIM_LAUNCH=counter"), 5, 1 + 4);
   setup_t two = TWO_KERNELS;
   two.libraries = older;
   served_by(two, "plain", ENVIRONMENT("SIM_LAUNCH=split"), 5, 1 + 4);
@@ -183,7 +185,9 @@ Test(library, a_driver_that_cannot_tell_of_parameters_leaves_them_to_the_library
 Test(library, what_cannot_be_learnt_goes_through_the_library) {
   SERVED_BY("plain", 5, 1 + 4, "SIM_LAUNCH=thrice");
   SERVED_BY("plain", 5, 1 + 4, "SIM_LAUNCH=apart");
-  SPLIT_SERVED_BY("plain", 5, 1 + 4, "SIM_LAUNCH=split", "SIM_FAIL=cuGraphNodeGetDependentNodes:1=402");
+  SPLIT_SERVED_BY("plain", 5, 1 + 4, "SIM_LAUNCH=split,ordered");
+  SERVED_BY("plain", 5, 1 + 4, "SIM_LAUNCH=counter,singly,early");
+  SPLIT_SERVED_BY("plain", 5, 1 + 4, "SIM_LAUNCH=split", "SIM_FAIL=cuGraphNodeGetDependentNodes_v2:1=402");
   SPLIT_SERVED_BY("plain", 5, 1 + 4, "SIM_LAUNCH=split", "SIM_FAIL=cuKernelGetParamInfo:3=999");
   SERVED_BY("plain", 5, SHOTS + 4, "SIM_LAUNCH=secret");
   SERVED_BY("plain", 5, SHOTS + 4, "SIM_LAUNCH=tail");

@@ -191,13 +191,28 @@ SIM_EXPORT CUresult cuGraphGetRootNodes(CUgraph graph, CUgraphNode *roots, size_
   return CUDA_SUCCESS;
 }
 
-#undef cuGraphNodeGetDependentNodes /* version 1, which newer headers rename */
-SIM_EXPORT CUresult cuGraphNodeGetDependentNodes(CUgraphNode node, CUgraphNode *dependents, size_t *count) {
-  SIM_ENTER(node, dependents, count);
+/* What waits for a node, and how. */
+static CUgraphEdgeData edge_to(const node_t *node) {
+  CUgraphEdgeData edge = {0};
+  if (!driver_begins_early(node->work)) return edge;
+  edge.type = CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC;
+  edge.from_port = sim_launches_by("ordered") ? CU_GRAPH_KERNEL_NODE_PORT_LAUNCH_ORDER
+                                              : CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC;
+  return edge;
+}
+
+SIM_EXPORT CUresult cuGraphNodeGetDependentNodes_v2(CUgraphNode node, CUgraphNode *dependents,
+                                                    CUgraphEdgeData *edges, size_t *count) {
+  SIM_ENTER(node, dependents, edges, count);
   node_t *n = (node_t *)node;
   if (!n || !count) return CUDA_ERROR_INVALID_VALUE;
-  bool last = n == &n->graph->nodes[n->graph->count - 1];
-  tell(n + 1, !last && !sim_launches_by("apart"), dependents, count);
+  bool last = n == &n->graph->nodes[n->graph->count - 1] || sim_launches_by("apart");
+  if (!last && dependents && *count) {
+    CUgraphEdgeData edge = edge_to(n + 1);
+    if (!edges && edge.type) return CUDA_ERROR_LOSSY_QUERY;
+    if (edges) edges[0] = edge;
+  }
+  tell(n + 1, !last, dependents, count);
   return CUDA_SUCCESS;
 }
 

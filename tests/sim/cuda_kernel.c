@@ -124,14 +124,23 @@ SIM_EXPORT void sim_singly(sim_work_t *work, const sim_param_t *params, size_t c
   pthread_mutex_unlock(&driver_lock);
 }
 
-size_t driver_params_of(CUkernel kernel, const sim_param_t **params) {
+static size_t params_of(sim_work_t *work, const sim_param_t **params) {
   size_t i = 0;
   pthread_mutex_lock(&driver_lock);
-  while (singly[i].work && singly[i].work != kernel->work) i++;
+  while (singly[i].work && singly[i].work != work) i++;
   *params = singly[i].params;
   size_t count = singly[i].count;
   pthread_mutex_unlock(&driver_lock);
   return count;
+}
+
+size_t driver_params_of(CUkernel kernel, const sim_param_t **params) {
+  return params_of(kernel->work, params);
+}
+
+bool driver_begins_early(sim_work_t *work) {
+  const sim_param_t *params;
+  return (sim_launches_by("early") || sim_launches_by("ordered")) && params_of(work, &params) > 0;
 }
 
 /* Of those that a node has singly. */
@@ -341,7 +350,8 @@ static CUresult launch_kernel(struct CUkern_st *kernel, const sim_launch_t *laun
 static CUresult launch_work(CUkernel kernel, const sim_launch_t *launch, void **extra) {
   const sim_param_t *singly;
   size_t count = driver_params_of(kernel, &singly);
-  bool same = launch->block[0] == SIM_LIBRARY_BLOCK && launch->smem == SIM_LIBRARY_SMEM(kernel->cluster) &&
+  bool same = launch->early == driver_begins_early(kernel->work) && launch->block[0] == SIM_LIBRARY_BLOCK &&
+              launch->smem == SIM_LIBRARY_SMEM(kernel->cluster) &&
               launch->cluster == (unsigned)kernel->cluster &&
               launch->grid[1] == (launch->cluster ? launch->cluster : 1);
   if (!same || !extra || extra[0] != CU_LAUNCH_PARAM_BUFFER_POINTER ||
@@ -375,7 +385,7 @@ SIM_EXPORT CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigne
   return enter_launch(function, launch, params, extra);
 }
 
-/* The only attribute that is known here is a cluster along y. */
+/* The only attributes that are known here are a cluster along y, and that the kernel begins early. */
 SIM_EXPORT CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, void **params,
                                      void **extra) {
   SIM_ENTER(config, function, params, extra);
@@ -386,6 +396,10 @@ SIM_EXPORT CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction fu
                          .stream = config->hStream};
   for (unsigned i = 0; i < config->numAttrs; i++) {
     const CUlaunchAttribute *attribute = &config->attrs[i];
+    if (attribute->id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION) {
+      launch.early = attribute->value.programmaticStreamSerializationAllowed;
+      continue;
+    }
     if (attribute->id != CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION) return CUDA_ERROR_NOT_SUPPORTED;
     if (attribute->value.clusterDim.x != 1 || attribute->value.clusterDim.z != 1)
       return CUDA_ERROR_INVALID_CLUSTER_SIZE;

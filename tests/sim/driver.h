@@ -99,6 +99,8 @@ void driver_graph_free(CUgraph graph);
 CUkernel driver_kernel_of(sim_work_t *work, int cluster);
 /* The parameters that such a kernel has singly; none: it has them as one buffer. */
 size_t driver_params_of(CUkernel kernel, const sim_param_t **params);
+/* Whether such work begins before what is ahead of it has ended, in a graph and launched: SIM_LAUNCH=early, ordered. */
+bool driver_begins_early(sim_work_t *work);
 
 /* cuMemsetD8Async as work. */
 typedef struct {

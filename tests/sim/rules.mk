@@ -25,9 +25,10 @@ $(SIM)/obj/%.o: tests/sim/%.c
 	$(CC) $(SIM_CFLAGS) -c -o $@ $<
 
 # libcuda: plain symbols; the older ones lack what CUDA 12.4, and 12, brought.
-$(SIM)/driver-12.0/libcuda.map: SIM_LACKS := cuKernelGetParamInfo
+$(SIM)/driver-12.0/libcuda.map: SIM_LACKS := cuGraphNodeGetDependentNodes_v2 cuKernelGetParamInfo
 $(SIM)/driver-old/libcuda.map: SIM_LACKS := cuLibraryLoadData cuLibraryUnload cuLibraryGetKernel cuKernelGetFunction \
-                                            cuKernelSetAttribute cuKernelGetAttribute cuKernelGetParamInfo
+                                            cuKernelSetAttribute cuKernelGetAttribute cuGraphNodeGetDependentNodes_v2 \
+                                            cuKernelGetParamInfo
 $(SIM_DRIVERS:.so.1=.map): %.map:
 	@mkdir -p $(@D)
 	echo '{ global: cu*; sim_*; local: $(SIM_LACKS:%=%;) *; };' > $@
