@@ -16,6 +16,7 @@ another: that proves right results and right counts, not speed.
 import argparse
 import ctypes
 import json
+import math
 import os
 import re
 import subprocess
@@ -173,6 +174,12 @@ def batch_of(shape):
     return shape["batch_kind"] + (f":{shape['batch']}" if shape["batch_kind"] == "strided" else "")
 
 
+def most_k(kernel):
+    """Family strip holds all of k in one k-tile."""
+    strip = re.match(r"strip_.*x(\d+)_s", kernel)
+    return int(strip[1]) if strip else math.inf
+
+
 def forced_table(arguments, histogram, about, path):
     """One row for each shape and n that some kernel can serve, kernels taken in turn."""
     kernels = [kernel["kernel"] for kernel in json.loads(gemmshim(arguments, "kernels", "--json"))["kernels"]]
@@ -189,6 +196,7 @@ def forced_table(arguments, histogram, about, path):
         for number, (row, unaligned) in enumerate(odd.items()):
             infix = f"_{row[4]}_{row[5]}_{row[0]}{row[1]}_".lower()
             fitting = [kernel for kernel in kernels if infix in kernel and (kernel.endswith("_v2") or not unaligned)]
+            fitting = [kernel for kernel in fitting if row[3] <= most_k(kernel)]
             table.write("\t".join(map(str, (*row, fitting[number % len(fitting)], 1, 1, 1, 1, 0, 0))) + "\n")
     return len(odd)
 
