@@ -170,7 +170,8 @@ static bool read_kernel(link_t link, shot_t *shot) {
 
 /* One that waits for node; none where it does so in another way than these. */
 static link_t behind(CUgraphNode node) {
-  static const gs_edge_t usual = {0}, early = {.from_port = 1 /* blocks tell that it may */, .type = 1};
+  static const gs_edge_t usual = {0}, early = {.from_port = 1 /* CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC */,
+                                               .type = 1 /* CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC */};
   gs_edge_t edge = usual;
   link_t next = {0};
   size_t count = 1;

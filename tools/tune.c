@@ -62,15 +62,18 @@ static void add(gs_candidate_t *best, int *count, const gs_candidate_t *candidat
   if (*count < GS_TUNE_CANDIDATES_MAX) best[(*count)++] = *candidate;
 }
 
+/* The kernel at its best split, or, at another place, at that many splits further down. */
+static void add_split(const gs_gpu_t *gpu, int index, int place, const gs_rank_for_t *to,
+                      gs_candidate_t *best, int *count) {
+  gs_candidate_t own[GS_TUNE_SPLITS];
+  if (gs_rank_splits(gpu, index, to, own, GS_TUNE_SPLITS) > place) add(best, count, &own[place]);
+}
+
 /* Every kernel's best split before any kernel's second best. */
 static void add_each(const gs_gpu_t *gpu, const gs_pool_t *each, const gs_rank_for_t *to,
                      gs_candidate_t *best, int *count) {
   for (int place = 0; place < GS_TUNE_SPLITS; place++)
-    for (int i = 0; i < each->count; i++) {
-      gs_candidate_t own[GS_TUNE_SPLITS];
-      if (gs_rank_splits(gpu, each->indices[i], to, own, GS_TUNE_SPLITS) > place)
-        add(best, count, &own[place]);
-    }
+    for (int i = 0; i < each->count; i++) add_split(gpu, each->indices[i], place, to, best, count);
 }
 
 /* How the families stand to each other is what the model knows least: each has its first few measured. */
@@ -86,12 +89,9 @@ static void add_families(const gs_gpu_t *gpu, const gs_pool_t *pool, const gs_ra
 /* How fast a tile reads A, the model does not know to a few percent, and narrow products are little else. */
 static void add_narrow(const gs_gpu_t *gpu, const gs_pool_t *pool, const gs_rank_for_t *to,
                        gs_candidate_t *best, int *count) {
-  for (int i = 0; i < pool->count; i++) {
-    gs_candidate_t own;
-    if (gs_kernel_at(pool->indices[i]).family == GS_FAMILY_DIRECT &&
-        gs_rank_splits(gpu, pool->indices[i], to, &own, 1))
-      add(best, count, &own);
-  }
+  for (int i = 0; i < pool->count; i++)
+    if (gs_kernel_at(pool->indices[i]).family == GS_FAMILY_DIRECT)
+      add_split(gpu, pool->indices[i], 0, to, best, count);
 }
 
 /* Small products are predicted less well than large ones. */
@@ -166,22 +166,20 @@ static void enter_splits(gs_race_t *race, const gs_tune_options_t *options) {
   }
 }
 
-static void enter_orders(gs_race_t *race, gs_contender_t of) {
-  gs_kernel_t kernel = gs_kernel_at(of.index);
+static void enter_orders(gs_race_t *race, const gs_contender_t *of) {
+  gs_kernel_t kernel = gs_kernel_at(of->index);
   const gs_gemm_t *g = &race->bench->gemm;
   if (!gs_kernel_has_raster(&kernel)) return;
   for (int i = 0; i < RASTERS; i++) {
     if (g->m <= (int64_t)kernel.bm * rasters[i] / 2 || g->n <= kernel.bn) break; /* the same order again */
-    gs_race_enter(race, kernel_contender(of.index, of.split_k, rasters[i], of.predicted_us));
+    gs_race_enter(race, kernel_contender(of->index, of->split_k, rasters[i], of->predicted_us));
   }
 }
 
 /* Other orders of the tiles, for all kernels that are left: what large tiles gain by them decides between these. */
 static void enter_rasters(gs_race_t *race) {
-  int count = race->kernels.count;
-  gs_contender_t *left[KERNELS_KEPT];
-  memcpy(left, race->kernels.at, sizeof *left * (size_t)count);
-  for (int i = 0; i < count; i++) enter_orders(race, *left[i]);
+  int left = race->kernels.count; /* who enters comes behind them */
+  for (int i = 0; i < left; i++) enter_orders(race, race->kernels.at[i]);
 }
 
 /* ---- who wins ---- */

@@ -2,9 +2,8 @@
  * that splits k on the same stream. Prints which of cublasLt's algorithms ran last ("algo", "tile", "splits"; -1:
  * none was named), how often it was asked about ("checks") and called ("matmuls"). WAY is plain, device (scalars),
  * captured (a graph of two products, launched three times), many (of each 300, on two streams), once (the first call is
- * checked before any other), elsewhere (another
- * context's calls first), scaled (alpha is 2 in half of the calls), odd (addresses that divide by 2 alone), explicit
- * (algorithms of cublasGemmEx are compared first). */
+ * checked before any other), elsewhere (another context's calls first), scaled (alpha is 2 in half of the calls), odd
+ * (addresses that divide by 2 alone), explicit (algorithms of cublasGemmEx are compared first). */
 #include "client.h"
 
 #include <dlfcn.h>

@@ -257,7 +257,7 @@ SIM_EXPORT CUresult cuGraphKernelNodeGetParams(CUgraphNode node, CUDA_KERNEL_NOD
                                       .kern = driver_kernel_of(n->work, n->cluster)};
   if (!params->kern) return CUDA_ERROR_OUT_OF_MEMORY;
   const sim_param_t *singly;
-  size_t count = driver_params_of(params->kern, &singly);
+  size_t count = driver_params_of(n->work, &singly);
   for (size_t i = 0; i < count; i++) n->each[i] = (char *)n->argument + singly[i].offset;
   if (count)
     params->kernelParams = n->each;

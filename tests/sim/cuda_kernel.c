@@ -124,7 +124,7 @@ SIM_EXPORT void sim_singly(sim_work_t *work, const sim_param_t *params, size_t c
   pthread_mutex_unlock(&driver_lock);
 }
 
-static size_t params_of(sim_work_t *work, const sim_param_t **params) {
+size_t driver_params_of(sim_work_t *work, const sim_param_t **params) {
   size_t i = 0;
   pthread_mutex_lock(&driver_lock);
   while (singly[i].work && singly[i].work != work) i++;
@@ -134,20 +134,16 @@ static size_t params_of(sim_work_t *work, const sim_param_t **params) {
   return count;
 }
 
-size_t driver_params_of(CUkernel kernel, const sim_param_t **params) {
-  return params_of(kernel->work, params);
-}
-
 bool driver_begins_early(sim_work_t *work) {
   const sim_param_t *params;
-  return (sim_launches_by("early") || sim_launches_by("ordered")) && params_of(work, &params) > 0;
+  return (sim_launches_by("early") || sim_launches_by("ordered")) && driver_params_of(work, &params) > 0;
 }
 
 /* Of those that a node has singly. */
 SIM_EXPORT CUresult cuKernelGetParamInfo(CUkernel kernel, size_t index, size_t *offset, size_t *bytes) {
   SIM_ENTER(kernel, index, offset, bytes);
   const sim_param_t *params;
-  if (!kernel || !offset || index >= driver_params_of(kernel, &params)) return CUDA_ERROR_INVALID_VALUE;
+  if (!kernel || !offset || index >= driver_params_of(kernel->work, &params)) return CUDA_ERROR_INVALID_VALUE;
   *offset = params[index].offset;
   if (bytes) *bytes = params[index].bytes;
   return CUDA_SUCCESS;
@@ -349,7 +345,7 @@ static CUresult launch_kernel(struct CUkern_st *kernel, const sim_launch_t *laun
 /* A library's kernel, launched as its node says it was. */
 static CUresult launch_work(CUkernel kernel, const sim_launch_t *launch, void **extra) {
   const sim_param_t *singly;
-  size_t count = driver_params_of(kernel, &singly);
+  size_t count = driver_params_of(kernel->work, &singly);
   bool same = launch->early == driver_begins_early(kernel->work) && launch->block[0] == SIM_LIBRARY_BLOCK &&
               launch->smem == SIM_LIBRARY_SMEM(kernel->cluster) &&
               launch->cluster == (unsigned)kernel->cluster &&

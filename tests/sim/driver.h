@@ -97,8 +97,8 @@ void driver_graph_free(CUgraph graph);
 /* The kernel behind work that was launched in clusters of so many blocks: it takes work's argument as a buffer. NULL:
  * out of memory. */
 CUkernel driver_kernel_of(sim_work_t *work, int cluster);
-/* The parameters that such a kernel has singly; none: it has them as one buffer. */
-size_t driver_params_of(CUkernel kernel, const sim_param_t **params);
+/* The parameters that such work's kernels have singly; none: they have them as one buffer. */
+size_t driver_params_of(sim_work_t *work, const sim_param_t **params);
 /* Whether such work begins before what is ahead of it has ended, in a graph and launched: SIM_LAUNCH=early, ordered. */
 bool driver_begins_early(sim_work_t *work);
 

@@ -24,12 +24,12 @@ $(SIM)/obj/%.o: tests/sim/%.c
 	@mkdir -p $(@D)
 	$(CC) $(SIM_CFLAGS) -c -o $@ $<
 
-# libcuda: plain symbols; the older ones lack what CUDA 12.4, and 12, brought.
+# libcuda: plain symbols; the older ones lack what CUDA 12.3 and 12.4, and 12, brought.
 $(SIM)/driver-12.0/libcuda.map: SIM_LACKS := cuGraphNodeGetDependentNodes_v2 cuKernelGetParamInfo
 $(SIM)/driver-old/libcuda.map: SIM_LACKS := cuLibraryLoadData cuLibraryUnload cuLibraryGetKernel cuKernelGetFunction \
                                             cuKernelSetAttribute cuKernelGetAttribute cuGraphNodeGetDependentNodes_v2 \
                                             cuKernelGetParamInfo
-$(SIM_DRIVERS:.so.1=.map): %.map:
+$(SIM_DRIVERS:.so.1=.map): %.map: tests/sim/rules.mk
 	@mkdir -p $(@D)
 	echo '{ global: cu*; sim_*; local: $(SIM_LACKS:%=%;) *; };' > $@
 $(SIM_DRIVERS): %/libcuda.so.1: $(foreach o,$(SIM_SHARED) $(SIM_DRIVER),$(SIM)/obj/$(o).o) $(LIBGS) %/libcuda.map

@@ -15,11 +15,11 @@
  *   SIM_CLUSTER=0          the launches of cuBLAS's kernels say nothing of clusters (4: clusters of 4 blocks)
  *   SIM_LAUNCH=counter     how cublasLtMatmul launches an algorithm that is named: counter: it clears 4 bytes of workspace,
  *                          in which its kernel counts; split: two kernels where k is split, of which the second, whose
- *                          parameters are given singly, needs what the first one leaves in workspace; early, ordered: and begins before that one has ended,
- *                          or as soon as it was launched; singly: so are those
- *                          of every kernel; thrice: three kernels; apart: two that do not wait for each other; secret, tail:
- *                          with a parameter (of the last kernel) that is neither constant nor an address, of 8 bytes, of the
- *                          last 4; aligned: in other clusters (the last kernel) where A's address divides by 2 MiB;
+ *                          parameters are given singly, needs what the first one leaves in workspace; early, ordered: and
+ *                          begins before that one has ended, or as soon as it was launched; singly: every kernel's
+ *                          parameters are; thrice: three kernels; apart: two that do not wait for each other; secret,
+ *                          tail: with a parameter (of the last kernel) that is neither constant nor an address, of 8 bytes,
+ *                          of the last 4; aligned: in other clusters (the last kernel) where A's address divides by 2 MiB;
  *                          domain: in a domain of memory operations of its own. Several, with commas
  *   SIM_LATE_US=500        user objects hear of the end of their graphs so late
  *   SIM_WRONG=mma_*:all:0.01
