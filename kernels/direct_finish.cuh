@@ -133,12 +133,6 @@ GS_DEVICE unsigned gs_items_of(unsigned rank, unsigned splits) {
   return gs_quotient(GS_ITEMS - rank + splits - 1, splits);
 }
 
-GS_DEVICE void gs_open_cluster(const gs_spot_t *spot, unsigned splits, unsigned shared) {
-  gs_landing_open(shared + GS_SLICES_BYTES, splits * gs_items_of(spot->rank, splits) * GS_PLANE,
-                  threadIdx.x == 0);
-  gs_cluster_arrive();
-}
-
 GS_DEVICE void gs_reduce_cluster(const gs_spot_t *spot, unsigned splits, unsigned shared, gs_items_t v) {
   const unsigned warp = threadIdx.x / 32, lane = threadIdx.x % 32 * (GS_ITEM * 4);
   const unsigned landing = shared + GS_SLICES_BYTES, sums = landing + GS_LANDING,
@@ -166,6 +160,18 @@ GS_DEVICE void gs_reduce_cluster(const gs_spot_t *spot, unsigned splits, unsigne
   }
 }
 #endif
+
+/* For what the other blocks will send; under cover of the first loads. */
+GS_DEVICE void gs_open_cluster(const gs_params_t *p, const gs_spot_t *spot, unsigned shared) {
+#if GS_CLUSTERS
+  const unsigned splits = p->split_k;
+  if (gs_rarely(splits > 1)) {
+    gs_landing_open(shared + GS_SLICES_BYTES, splits * gs_items_of(spot->rank, splits) * GS_PLANE,
+                    threadIdx.x == 0);
+    gs_cluster_arrive();
+  }
+#endif
+}
 
 /* Whether items of consecutive elements may be moved whole. */
 GS_DEVICE int gs_whole_items(const void *base, int ld, long long stride, int type) {

@@ -14,14 +14,8 @@
 #include "instances.h"
 #include "tiles.h"
 
-enum {
-  STACK = 64 << 10,
-  SHARED_BASE = 1024,
-  LANES = 32,
-  THREADS_MAX = 1024,
-  COPIES_MAX = 512,
-  BLOCKS_MAX = 8
-};
+enum { STACK = 64 << 10, SHARED_BASE = 1024, LANES = 32 };
+enum { THREADS_MAX = 1024, COPIES_MAX = 512, BLOCKS_MAX = 8 };
 
 typedef struct {
   unsigned to;
@@ -36,6 +30,7 @@ typedef struct {
   void *sanitizer; /* the thread sanitizer's idea of a fiber */
   char *stack;
   bool done;
+  bool awaited;        /* the end of what is ahead on the stream */
   const meeting_t *at; /* waits there until its generation is no longer this one; NULL: runs */
   unsigned generation;
   unsigned meetings;       /* warp-wide meetings so far */
@@ -121,6 +116,7 @@ static void yield(void) {
 
 static void enter(void) {
   run.kernel(run.params);
+  if (!self()->awaited) fault("a thread that ends before what is ahead on the stream has");
   self()->done = true;
   yield();
 }
@@ -155,7 +151,7 @@ static void start(unsigned index) {
   fiber->context.uc_stack.ss_size = STACK;
   fiber->context.uc_link = NULL;
   makecontext(&fiber->context, enter, 0);
-  fiber->done = false;
+  fiber->done = fiber->awaited = false;
   fiber->at = NULL;
   fiber->meetings = 0;
   fiber->arrived = false;
@@ -206,7 +202,11 @@ static void run_cluster(void) {
 }
 
 /* --- memory --- */
+void gs_await_stream(void) {
+  self()->awaited = true;
+}
 static bool legal(const void *at, unsigned bytes, bool write) {
+  if (!self()->awaited) fault("global memory is touched before what is ahead on the stream has ended");
   for (int i = 0; i < run.how->range_count; ++i) {
     const gs_range_t *r = &run.how->ranges[i];
     uintptr_t begin = (uintptr_t)r->begin, first = (uintptr_t)at;

@@ -21,6 +21,8 @@ extern gs_index_t gs_emulated_thread, gs_emulated_block, gs_emulated_grid;
 
 unsigned gs_shared_address(void);
 
+/* Ahead of it this thread may touch no global memory. */
+void gs_await_stream(void);
 /* Checked against the launch's ranges. */
 void gs_emulated_load(const void *at, void *v, unsigned bytes);
 void gs_emulated_store(void *at, const void *v, unsigned bytes);

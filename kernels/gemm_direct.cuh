@@ -181,7 +181,7 @@ GS_DEVICE int gs_is_paired(int transa, int transb) {
 
 /* This warp's share of the block's whole chunks; what comes after the products is prepared under cover of the loads. */
 GS_DEVICE void gs_multiply(const gs_params_t *p, gs_spot_t *spot, int type, int d_type, int transa,
-                           int transb, gs_bias_t bias, gs_chains_t chains) {
+                           int transb, unsigned shared, gs_bias_t bias, gs_chains_t chains) {
   const int kmajor_a = transa, kmajor_b = !transb, paired = gs_is_paired(transa, transb);
   const int kmajor_r = GS_SWAP ? kmajor_a : kmajor_b, kmajor_c = GS_SWAP ? kmajor_b : kmajor_a;
   unsigned v_a[GS_STAGES][GS_WORDS(GS_HM)], v_b[GS_STAGES][GS_WORDS(GS_HN)];
@@ -203,6 +203,7 @@ GS_DEVICE void gs_multiply(const gs_params_t *p, gs_spot_t *spot, int type, int 
 #pragma unroll
   for (int s = 0; s < GS_STAGES; s += GS_PAIR)
     if (s < left) GS_FETCH_PAIR(s);
+  gs_open_cluster(p, spot, shared);
   spot->plain = gs_is_plain(p, spot, d_type); /* what it reads of p is near when the end comes */
   spot->quick = gs_opaque(spot->plain & !spot->ragged & (p->split_k == 1));
   if (GS_BIAS_EARLY) gs_fetch_bias(p, spot, d_type, bias);
@@ -263,15 +264,11 @@ GS_DEVICE void gs_multiply_ragged(const gs_params_t *p, const gs_spot_t *spot, i
 }
 
 GS_DEVICE void gs_direct(const gs_params_t *p, int type, int d_type, int transa, int transb) {
+  gs_await_stream();
   const unsigned shared = gs_shared_address();
   const int paired = gs_is_paired(transa, transb);
   gs_spot_t spot = gs_find_spot(p, transa, transb);
-  if (gs_rarely(p->special)) {
-    gs_find_special(p, &spot);
-#if GS_CLUSTERS
-    if (p->split_k > 1) gs_open_cluster(&spot, p->split_k, shared);
-#endif
-  }
+  if (gs_rarely(p->special)) gs_find_special(p, &spot);
   gs_chains_t chains;
   gs_acc_t acc;
   gs_items_t v;
@@ -279,7 +276,7 @@ GS_DEVICE void gs_direct(const gs_params_t *p, int type, int d_type, int transa,
 #pragma unroll
   for (int e = 0; e < GS_CHAINS * GS_RESULTS; ++e)
     chains[e / GS_RESULTS][e % GS_RESULTS / (4 * GS_HC)][e / 4 % GS_HC][e % 4] = 0.0f;
-  gs_multiply(p, &spot, type, d_type, transa, transb, bias, chains);
+  gs_multiply(p, &spot, type, d_type, transa, transb, shared, bias, chains);
   if (spot.quick) { /* the same as below without what is rare, so that nothing has to be jumped over */
     gs_join_chains(chains, paired, acc);
     gs_reduce_warps(acc, shared, v);

@@ -27,6 +27,7 @@
 #endif
 
 GS_DEVICE void gs_mma(const gs_params_t *p, int type, int d_type, int transa, int transb) {
+  gs_await_stream();
   const unsigned shared = gs_shared_address();
   gs_spot_t spot = gs_find_spot(p, transa, transb);
   gs_acc_t acc;

@@ -251,6 +251,7 @@ GS_DEVICE void gs_rows_along_m(const gs_params_t *p, const gs_spot_t *spot, int 
 }
 
 GS_DEVICE void gs_rows(const gs_params_t *p, int type, int d_type, int transa, int transb) {
+  gs_await_stream();
   const gs_spot_t spot = gs_find_spot(p, transa);
   if (transa)
     gs_rows_along_k(p, &spot, type, d_type, transb);

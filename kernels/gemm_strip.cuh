@@ -61,6 +61,7 @@ GS_DEVICE void gs_strip_slowly(const gs_params_t *p, gs_spot_t *spot, int type, 
 }
 
 GS_DEVICE void gs_strip(const gs_params_t *p, int type, int d_type, int transa, int transb) {
+  gs_await_stream();
   const int kmajor_a = transa, kmajor_b = !transb;
   const unsigned shared = gs_shared_address();
   gs_spot_t spot = gs_find_spot(p, transa, transb);

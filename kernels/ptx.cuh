@@ -257,12 +257,21 @@ GS_DEVICE unsigned gs_count_up(unsigned *counter) {
   return old;
 }
 
-/* --- clusters of blocks along y, sm_90 and up --- */
+/* --- sm_90 and up --- */
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
 #define GS_CLUSTERS 1
 #else
 #define GS_CLUSTERS 0
 #endif
+/* A kernel may begin before the one ahead of it on its stream has ended (src/launch.c). From here on it has; ahead of this
+ * nothing of global memory is read or written. */
+GS_DEVICE void gs_await_stream(void) {
+#if GS_CLUSTERS
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
+/* --- clusters of blocks along y --- */
 #if GS_CLUSTERS
 /* This block in its cluster, and its cluster in the grid. */
 GS_DEVICE unsigned gs_cluster_rank(void) {

@@ -29,13 +29,12 @@ static bool updates_are_seen(void) {
   return found;
 }
 
-bool gs_clusters_at_launch(int sm, CUstream stream) {
+gs_manner_t gs_clusters_at_launch(int sm, CUstream stream) {
   CUstreamCaptureStatus status;
-  if (sm < 90 || gs_driver.cuStreamIsCapturing(stream, &status) != CUDA_SUCCESS ||
-      status == CU_STREAM_CAPTURE_STATUS_NONE)
-    return false;
+  if (sm < 90 || gs_driver.cuStreamIsCapturing(stream, &status) != CUDA_SUCCESS) return (gs_manner_t){0};
+  if (status == CU_STREAM_CAPTURE_STATUS_NONE) return (gs_manner_t){.early = true};
   atomic_store_explicit(&captured, true, memory_order_relaxed);
-  return !updates_are_seen();
+  return (gs_manner_t){.named = !updates_are_seen()};
 }
 
 void gs_clusters_unseen(void) {

@@ -9,9 +9,12 @@
 #include <cuda.h>
 #include <stdbool.h>
 
+#include "device.h"
+
 /* A product of ours is about to go to stream on a GPU of that architecture (before sm_90 there are no clusters). Where that is a
- * capture, updates will be seen to from now on; true where its launch must name its clusters, though it has none. */
-bool gs_clusters_at_launch(int sm, CUstream stream);
+ * capture, updates will be seen to from now on, and its launch may have to name its clusters, though it has none; where it is none,
+ * the launch may be an early one. */
+gs_manner_t gs_clusters_at_launch(int sm, CUstream stream);
 /* Products come by functions that were looked up by handle: their updates may too. */
 void gs_clusters_unseen(void);
 /* Before graph replaces what an executable one holds: its kernels name their clusters, those of its child graphs too. */

@@ -58,12 +58,26 @@ int gs_device_arch(int sm);
 /* Of device ordinal (as the driver counts them); GS_DRIVER when it cannot be asked. */
 gs_status_t gs_device_describe(int ordinal, gs_device_t *device);
 
-/* What cuLaunchKernelEx wants of a launch in clusters, of one block where the launch says nothing of them; attribute must
- * live as long as config. */
-static inline void gs_launch_config(const gs_launch_t *launch, CUstream stream, CUlaunchConfig *config,
-                                    CUlaunchAttribute *attribute) {
-  *attribute = (CUlaunchAttribute){.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION,
-                                   .value.clusterDim = {1, launch->cluster ? launch->cluster : 1, 1}};
+/* How a kernel of ours is launched, beside its grid. */
+typedef struct {
+  bool named; /* it says that it has clusters, though of one block */
+  bool
+      early; /* it may begin before the kernel ahead of it has ended, whose end it waits for by itself (sm_90) */
+} gs_manner_t;
+#define GS_LAUNCH_ATTRIBUTES 2
+
+/* What cuLaunchKernelEx wants of that; the attributes must live as long as config. */
+static inline void gs_launch_config(const gs_launch_t *launch, gs_manner_t manner, CUstream stream,
+                                    CUlaunchConfig *config,
+                                    CUlaunchAttribute attributes[GS_LAUNCH_ATTRIBUTES]) {
+  unsigned count = 0;
+  if (launch->cluster > 1 || manner.named)
+    attributes[count++] =
+        (CUlaunchAttribute){.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION,
+                            .value.clusterDim = {1, launch->cluster ? launch->cluster : 1, 1}};
+  if (manner.early)
+    attributes[count++] = (CUlaunchAttribute){.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
+                                              .value.programmaticStreamSerializationAllowed = 1};
   *config = (CUlaunchConfig){.gridDimX = launch->grid[0],
                              .gridDimY = launch->grid[1],
                              .gridDimZ = launch->grid[2],
@@ -72,8 +86,8 @@ static inline void gs_launch_config(const gs_launch_t *launch, CUstream stream, 
                              .blockDimZ = 1,
                              .sharedMemBytes = launch->smem,
                              .hStream = stream,
-                             .attrs = attribute,
-                             .numAttrs = 1};
+                             .attrs = attributes,
+                             .numAttrs = count};
 }
 
 /* The driver's handle of a kernel (index as gs_kernel_at of extras.h), loaded on first use and made ready for

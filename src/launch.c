@@ -116,15 +116,15 @@ static bool read_scalars(const gs_call_t *call, gs_params_t *p) {
   return p->alpha != 0;
 }
 
-static CUresult launch(CUkernel kernel, const gs_launch_t *to, int sm, CUstream stream, gs_params_t *p) {
+static CUresult launch(CUkernel kernel, const gs_launch_t *to, gs_manner_t manner, CUstream stream,
+                       gs_params_t *p) {
   void *arguments[] = {p};
-  bool named = gs_clusters_at_launch(sm, stream);
-  if (to->cluster <= 1 && !named)
+  CUlaunchConfig config;
+  CUlaunchAttribute attributes[GS_LAUNCH_ATTRIBUTES];
+  gs_launch_config(to, manner, stream, &config, attributes);
+  if (!config.numAttrs)
     return gs_driver.cuLaunchKernel((CUfunction)kernel, to->grid[0], to->grid[1], to->grid[2], to->block, 1,
                                     1, to->smem, stream, arguments, NULL);
-  CUlaunchConfig config;
-  CUlaunchAttribute attribute;
-  gs_launch_config(to, stream, &config, &attribute);
   return gs_driver.cuLaunchKernelEx(&config, (CUfunction)kernel, arguments, NULL);
 }
 
@@ -150,7 +150,10 @@ static gs_reason_t launch_kernel(const gs_call_t *call, const gs_row_t *row, gs_
   p->workspace = held.bytes;
   gs_kernel_params(g, row->split_k, row->raster, p);
   gs_launch_t to = gs_kernel_launch(&row->kernel, g, row->split_k, state->sm);
-  CUresult result = launch(kernel, &to, state->sm, call->stream, p);
+  gs_manner_t manner = gs_clusters_at_launch(state->sm, call->stream);
+  manner.early &=
+      row->index < gs_shipped_count(); /* an extra may come of a build whose kernels did not wait */
+  CUresult result = launch(kernel, &to, manner, call->stream, p);
   gs_workspace_let_go(&held);
   if (result == CUDA_SUCCESS) return GS_REASON_SERVED;
   /* A broken capture is the program's affair, and cuBLAS will meet it too: no fault of the row. */

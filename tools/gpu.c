@@ -149,9 +149,9 @@ void gs_gpu_sync(gs_gpu_t *gpu) {
 
 void gs_gpu_launch(gs_gpu_t *gpu, CUkernel kernel, const gs_launch_t *launch, void **arguments) {
   CUlaunchConfig config;
-  CUlaunchAttribute attribute;
-  gs_launch_config(launch, gpu->stream, &config, &attribute);
-  if (launch->cluster > 1)
+  CUlaunchAttribute attributes[GS_LAUNCH_ATTRIBUTES];
+  gs_launch_config(launch, (gs_manner_t){0}, gpu->stream, &config, attributes);
+  if (config.numAttrs)
     GS_GPU_TRY(gpu, cuLaunchKernelEx, &config, (CUfunction)kernel, arguments, NULL);
   else
     GS_GPU_TRY(gpu, cuLaunchKernel, (CUfunction)kernel, launch->grid[0], launch->grid[1], launch->grid[2],
@@ -188,9 +188,9 @@ gs_gpu_needs_t gs_gpu_needs(const gs_gpu_t *gpu, CUkernel kernel, const gs_launc
 
 int gs_gpu_clusters(const gs_gpu_t *gpu, CUkernel kernel, const gs_launch_t *launch) {
   CUlaunchConfig config;
-  CUlaunchAttribute attribute;
+  CUlaunchAttribute attributes[GS_LAUNCH_ATTRIBUTES];
   int count = 0;
-  gs_launch_config(launch, gpu->stream, &config, &attribute);
+  gs_launch_config(launch, (gs_manner_t){.named = true}, gpu->stream, &config, attributes);
   return gs_driver_tools.cuOccupancyMaxActiveClusters(&count, (CUfunction)kernel, &config) == CUDA_SUCCESS
              ? count
              : 0;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "extras.h"
+#include "orders.h"
 #include "progress.h"
 #include "race.h"
 #include "tools.h"
@@ -15,9 +16,6 @@
 #define SCREEN_WITHIN 1.25 /* times the best of them: other orders of tiles are tried */
 #define FINALISTS     12   /* race the choice, ... */
 #define FINAL_ROUNDS  15   /* ... in so many rounds */
-
-static const int rasters[] = {1, 2, 4, 8};
-#define RASTERS (int)(sizeof rasters / sizeof *rasters)
 
 /* Everyone who was screened, and how long each took. */
 typedef struct {
@@ -96,8 +94,8 @@ static bool screen_rasters(gs_field_t *field, gs_bench_t *bench, const volatile 
   bool fine = true;
   for (int i = 0, count = field->count; i < count; i++) {
     gs_kernel_t kernel = gs_kernel_at(field->items[i].index);
-    for (int r = 1; r < RASTERS && gs_kernel_has_raster(&kernel) && field->us[i] <= limit && fine; r++)
-      fine = !*stopped && add(field, bench, field->items[i].index, field->items[i].split_k, rasters[r]);
+    for (int r = 1; r < GS_ORDERS && gs_kernel_has_raster(&kernel) && field->us[i] <= limit && fine; r++)
+      fine = !*stopped && add(field, bench, field->items[i].index, field->items[i].split_k, gs_orders[r]);
   }
   return fine;
 }

@@ -9,26 +9,27 @@
 
 #include "algos.h"
 #include "extras.h"
+#include "orders.h"
 #include "rank.h"
 
 const char *const gs_tune_verdict_names[] = {"win", "tie", "loss", "WRONG", "none"};
 
-static const int rasters[] = {2, 4, 8};
-#define RASTERS (int)(sizeof rasters / sizeof *rasters)
-
-#define OF_FAMILY    3  /* candidates of each family, at least */
-#define NARROW       16 /* n up to which all kernels of family direct are candidates */
-#define BEYOND       8  /* algorithms that the heuristic did not offer, measured */
-#define ALGOS_KEPT   3  /* after the second heat; as many of those offered join */
-#define KERNELS_KEPT 3  /* after the third */
-#define ALL          GS_RACE_CONTENDERS_MAX
-#define TWICE        2.0 /* times what it must beat, in a first round: out */
-#define NEAR         1.25 /* after the second heat; after the third, where orders of tiles may still help ... */
-#define NEARER       1.1
-#define NEAREST      1.05 /* ... and before the proof */
-#define REACH        1.6 /* predicted to take more than that many times what the library takes: not measured, ... */
-#define REACH_US     10 /* ... where the library takes so long; else: */
-#define REACH_FAR    3.0
+#define OF_FAMILY     3  /* candidates of each family, at least */
+#define NARROW        16 /* n up to which all kernels of family direct are candidates */
+#define BEYOND        8  /* algorithms that the heuristic did not offer, measured */
+#define ALGOS_KEPT    3  /* after the second heat; as many of those offered join */
+#define WITH_SIBLINGS 4  /* of our kernels then: others of their tiles join */
+#define KERNELS_KEPT  4  /* after the third */
+#define FINALISTS     3  /* of large products, in their best orders of tiles */
+#define LARGE_US      20
+#define ALL           GS_RACE_CONTENDERS_MAX
+#define TWICE         2.0 /* times what it must beat, in a first round: out */
+#define NEAR          1.25 /* after the second heat; after the third, where orders of tiles may still help ... */
+#define NEARER        1.1
+#define NEAREST       1.05 /* ... and before the proof */
+#define REACH         1.6 /* predicted to take more than that many times what the library takes: not measured, ... */
+#define REACH_US      10 /* ... where the library takes so long; else: */
+#define REACH_FAR     3.0
 
 #define CLEAR 1.02 /* an interval wholly beyond it, or below its inverse, needs no more rounds */
 #define PROOF_SECONDS                                                                                        \
@@ -112,8 +113,11 @@ static void enter_kernels(gs_race_t *race, const gs_tune_options_t *options) {
   for (int i = 1; i < count && !options->out_of_reach; i++)
     if (out_of_reach(best[i].us, library_us)) best[i--] = best[--count];
   if (options->each) add_each(bench->gpu, options->each, &to, best, &count);
-  for (int i = 0; i < count; i++)
-    gs_race_enter(race, kernel_contender(best[i].index, best[i].split_k, 1, best[i].us));
+  for (int i = 0; i < count; i++) {
+    gs_kernel_t kernel = gs_kernel_at(best[i].index);
+    int raster = gs_order_guess(bench->gpu, &kernel, &bench->gemm);
+    gs_race_enter(race, kernel_contender(best[i].index, best[i].split_k, raster, best[i].us));
+  }
 }
 
 static void enter_beyond(gs_race_t *race) {
@@ -160,25 +164,42 @@ static void enter_splits(gs_race_t *race, const gs_tune_options_t *options) {
   int most = gs_kernel_split_max(&kernel, race->bench->gpu->device.sm);
   if (options->split_max < most) most = options->split_max;
   for (int split = lead.split_k - 1; split <= lead.split_k + 1; split += 2) {
-    gs_contender_t one = kernel_contender(lead.index, split, 1, lead.predicted_us);
+    gs_contender_t one = kernel_contender(lead.index, split, lead.raster, lead.predicted_us);
     bool possible = split >= 1 && split <= most && (int64_t)(split - 1) * kernel.bk < g->k;
     if (possible && !was_measured(race, &one)) gs_race_enter(race, one);
   }
 }
 
+/* Kernels of its tile with other stages and warps, of which the model knows least. */
+static void enter_siblings(gs_race_t *race, const gs_pool_t *pool, const gs_contender_t *of) {
+  gs_kernel_t kernel = gs_kernel_at(of->index);
+  for (int i = 0; i < pool->count; i++) {
+    gs_kernel_t other = gs_kernel_at(pool->indices[i]);
+    gs_contender_t one = kernel_contender(pool->indices[i], of->split_k, of->raster, of->predicted_us);
+    bool sibling = other.family == kernel.family && other.bm == kernel.bm && other.bn == kernel.bn &&
+                   other.bk == kernel.bk && other.swap == kernel.swap;
+    if (sibling && gs_kernel_supports(&other, &race->bench->gemm) == GS_REASON_SERVED &&
+        !was_measured(race, &one))
+      gs_race_enter(race, one);
+  }
+}
+
+/* Those of the fastest few that are left. */
+static void enter_all_siblings(gs_race_t *race, const gs_pool_t *pool) {
+  int left = race->kernels.count; /* who enters comes behind them */
+  for (int i = 0; i < left && i < WITH_SIBLINGS; i++) enter_siblings(race, pool, race->kernels.at[i]);
+}
+
 static void enter_orders(gs_race_t *race, const gs_contender_t *of) {
   gs_kernel_t kernel = gs_kernel_at(of->index);
-  const gs_gemm_t *g = &race->bench->gemm;
-  if (!gs_kernel_has_raster(&kernel)) return;
-  for (int i = 0; i < RASTERS; i++) {
-    if (g->m <= (int64_t)kernel.bm * rasters[i] / 2 || g->n <= kernel.bn) break; /* the same order again */
-    gs_race_enter(race, kernel_contender(of->index, of->split_k, rasters[i], of->predicted_us));
-  }
+  for (int i = 0; i < GS_ORDERS && gs_order_differs(&kernel, &race->bench->gemm, i); i++)
+    if (gs_orders[i] != of->raster)
+      gs_race_enter(race, kernel_contender(of->index, of->split_k, gs_orders[i], of->predicted_us));
 }
 
 /* Other orders of the tiles, for all kernels that are left: what large tiles gain by them decides between these. */
 static void enter_rasters(gs_race_t *race) {
-  int left = race->kernels.count; /* who enters comes behind them */
+  int left = race->kernels.count;
   for (int i = 0; i < left; i++) enter_orders(race, race->kernels.at[i]);
 }
 
@@ -367,6 +388,11 @@ static void decide(gs_race_t *race, gs_tuned_t *tuned, const gs_tune_options_t *
   if (why) snprintf(tuned->why, sizeof tuned->why, "%s", why);
 }
 
+/* What takes long enough for the GPU to throttle its clock runs at another speed after a few rounds than at first. */
+static bool is_large(const gs_race_t *race) {
+  return gs_contender_us(gs_race_fastest(&race->theirs)) > LARGE_US;
+}
+
 int gs_tune_select(gs_race_t *race, const gs_tune_options_t *options) {
   enter_library(race);
   if (!race->theirs.count) return 0;
@@ -383,9 +409,11 @@ int gs_tune_select(gs_race_t *race, const gs_tune_options_t *options) {
   if (options->row) return candidates;
   enter_offered(race);
   enter_splits(race, options);
+  enter_all_siblings(race, options->pool);
   gs_race_heat(race, (gs_heat_t){3, KERNELS_KEPT, 2, NEARER});
   enter_rasters(race);
-  if (race->kernels.count > 1) gs_race_heat(race, (gs_heat_t){3, 1, 2, NEAREST});
+  if (race->kernels.count > 1) gs_race_heat(race, (gs_heat_t){5, is_large(race) ? FINALISTS : 1, 2, NEAREST});
+  if (race->kernels.count > 1) gs_race_heat(race, (gs_heat_t){10, 1, 2, NEAREST});
   return candidates;
 }
 

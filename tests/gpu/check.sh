@@ -8,7 +8,7 @@
 BUILD=${BUILD:-build}
 OUT=${OUT:-build/gpu}
 PYTHON=${PYTHON:-python3}
-STEPS=${STEPS:-kernels verify peer generated extras torch captures vllm_start relaunch random probation requalify reach ranking overhead memcheck initcheck synccheck racecheck}
+STEPS=${STEPS:-kernels verify peer generated extras torch captures vllm_start relaunch early random probation requalify reach ranking overhead memcheck initcheck synccheck racecheck}
 CLI=$BUILD/gemmshim
 here=$(dirname "$0")
 
@@ -55,7 +55,7 @@ overhead() {
     "$BUILD/tests/overhead/overhead"
 }
 
-# forced_table SPLIT_K: a table for this GPU and cuBLAS whose one row serves the products of tests/gpu/captures.
+# forced_table SPLIT_K [KERNEL [M]]: a table for this GPU and cuBLAS whose one row serves the products of tests/gpu/captures.
 forced_table() {
   local found
   found=$(LD_LIBRARY_PATH=$CUBLAS:$LD_LIBRARY_PATH "$CLI" doctor)
@@ -63,7 +63,8 @@ forced_table() {
   printf '%s\n' "$found" | sed -n 's/^.* GPU  *0: \(.*\), \(sm_[0-9]*\), \([0-9]*\) SMs$/gpu: \1\narch: \2\nsms: \3/p'
   printf '%s\n' "$found" | sed -n 's/^.* cuBLAS  *\([0-9.]*\), .*/cublas: \1/p' | head -1
   printf 'method: forced, for tests\ndate: 2026-11-29\n'
-  printf 'T\tN\t512\t1024\tf16\tf16\t32f\tdefault\tsingle\t1\t64\tmma_f16_f16_tn_64x64x64_s4_w4\t%d\t1\t8\t10\t0\t0\n' "$1"
+  printf 'T\tN\t%d\t1024\tf16\tf16\t32f\tdefault\tsingle\t1\t64\t%s\t%d\t1\t8\t10\t0\t0\n' \
+    "${3:-512}" "${2:-mma_f16_f16_tn_64x64x64_s4_w4}" "$1"
 }
 
 # Graphs, contexts and devices, with split-K and without; nearly all of it must have been served.
@@ -85,6 +86,26 @@ captures() {
     echo "split-K $split: $share% of the products served; $replayed run by replays, $untraced captured ones not traced"
     [ "$share" -ge 95 ] && [ "$untraced" = 0 ] && [ "$replayed" -gt 0 ] || return 1
   done
+}
+
+# Products of every family behind whatever may be ahead of them on their stream.
+early() {
+  local kernel split
+  while read -r kernel split; do
+    forced_table "$split" "$kernel" 1024 > "$OUT/early.table"
+    rm -f "$OUT/early.log"
+    GEMMSHIM_TABLE=$OUT/early.table GEMMSHIM_LOG_FILE=$OUT/early.log preloaded "$BUILD/tests/gpu/early" > "$OUT/early-calls.txt" || { cat "$OUT/early-calls.txt"; return 1; }
+    echo "$kernel in $split: $(grep -c ^ok "$OUT/early-calls.txt") ways right,$(grep -o ' [0-9]* served by gemmshim ([0-9.]*%)' "$OUT/early.log")"
+    grep -q ' served by gemmshim (9[0-9.]*%)' "$OUT/early.log" || return 1
+  done << 'END'
+mma_f16_f16_tn_64x64x64_s4_w4 1
+mma_f16_f16_tn_64x64x64_s4_w4 8
+mma_f16_f16_tn_64x64x64_s4_w4 9
+wgmma_f16_f16_tn_64x64x64_s8_w4 1
+direct_f16_f16_tn_16x8_u2_w8_sw 1
+direct_f16_f16_tn_16x8_u4_w4_sw 4
+rows_f16_f16_tn_2x1_u4_w8 1
+END
 }
 
 # Two processes that start as vLLM does, alone and under the library: within the bound, and nothing fails.
@@ -244,7 +265,7 @@ sanitize() {
   compute-sanitizer --tool "$1" --error-exitcode 9 --print-limit 20 \
     "$CLI" verify --one-process --quick --sizes small --cublas none --kernel "$2"
 }
-export -f torch_program overhead sanitize forced_table captures vllm_start relaunch peer generated extras \
+export -f torch_program overhead sanitize forced_table captures vllm_start relaunch early peer generated extras \
   preloaded random_calls trial probation requalified
 export BUILD OUT PYTHON TABLE CLI CUBLAS here CUBLAS_FILE
 
@@ -257,6 +278,7 @@ step torch 240 bash -c torch_program
 step captures 400 bash -c captures # S1 S2 S4 S6 S8
 step vllm_start 120 bash -c vllm_start # S8
 step relaunch 120 bash -c relaunch # S2 S3
+step early 120 bash -c early # S1 S3
 step random 600 bash -c random_calls # C3 C5 C6
 step probation 120 bash -c probation
 step requalify 120 bash -c requalified

@@ -24,7 +24,7 @@ $(PEERS): $(BUILD)/tests/gpu/%.so: tests/gpu/peer_sums.c tests/gpu/rules.mk
 	  $(PEER_$*) -o $@ $<
 
 # Ordinary CUDA programs, as the demo is: on a GPU they run with the real libraries.
-GPU_CAPTURES := $(BUILD)/tests/gpu/captures $(BUILD)/tests/gpu/vllm_start $(BUILD)/tests/gpu/relaunch
+GPU_CAPTURES := $(BUILD)/tests/gpu/captures $(BUILD)/tests/gpu/vllm_start $(BUILD)/tests/gpu/relaunch $(BUILD)/tests/gpu/early
 $(GPU_CAPTURES): $(BUILD)/tests/gpu/%: tests/gpu/%.c tests/gpu/product.c tests/gpu/product.h $(SIM)/cuda13/libcublas.so.13 $(SIM)/driver/libcuda.so.1
 	@mkdir -p $(@D)
 	$(CC) -std=gnu11 $(OPT) -Wall -Wextra -Werror $(SAN_FLAGS) -isystem $(CUDA_HOME)/include -o $@ $(filter %.c,$^) \

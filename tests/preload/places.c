@@ -114,7 +114,8 @@ static int streams(void) {
   return !simple_right(&s) + (first != last) + (memcmp(found, pattern, sizeof found) != 0);
 }
 
-/* Also a handle that was never given a stream: the legacy one. */
+/* Also a handle that was never given a stream: the legacy one. Prints "early: N", of how many launches that they may begin
+ * early was said. */
 static int exact(void) {
   CUstream streams[] = {NULL, CU_STREAM_LEGACY, CU_STREAM_PER_THREAD, NULL};
   simple_t s = simple_open(8);
@@ -123,11 +124,13 @@ static int exact(void) {
   sim_last_launch_t *last = driver ? (sim_last_launch_t *)dlsym(driver, "sim_last_launch") : NULL;
   must(!last, "finding the stand-in driver");
   MUST(cuStreamCreate(&streams[3], CU_STREAM_NON_BLOCKING));
-  int wrong = wrong_calls(&s) + !(last(&launch) && launch.stream == NULL);
+  int wrong = wrong_calls(&s) + !(last(&launch) && launch.stream == NULL), early = launch.early;
   for (int i = 0; i < 4; i++) {
     MUST(cublasSetStream(s.handle, (cudaStream_t)streams[i]));
     wrong += wrong_calls(&s) + !(last(&launch) && launch.stream == streams[i]);
+    early += launch.early;
   }
+  printf("early: %d\n", early);
   return wrong;
 }
 

@@ -56,9 +56,11 @@ void folder_remove(const char *path);
 void file_write(const char *folder, const char *name, const char *text, char path[256]);
 
 /* A table for the stand-in's GPU, measured with that cuBLAS: the header, then rows. */
-#define TABLE_HEADER(gpu, cublas)                                                                            \
-  "format: 1\ngpu: " gpu "\narch: sm_90\nsms: 132\ncublas: " cublas "\nmethod: fixture\ndate: 2026-11-29\n"
-#define SIM_GPU_NAME "gemmshim CPU stand-in"
+#define TABLE_HEADER_OF(gpu, arch, cublas)                                                                   \
+  "format: 1\ngpu: " gpu "\narch: " arch "\nsms: 132\ncublas: " cublas "\nmethod: fixture\ndate: "           \
+  "2026-11-29\n"
+#define TABLE_HEADER(gpu, cublas) TABLE_HEADER_OF(gpu, "sm_90", cublas)
+#define SIM_GPU_NAME              "gemmshim CPU stand-in"
 
 /* The id of a shipped kernel: "tn", "f16", "f32", 16 bytes of alignment. */
 void kernel_shipped(char id[GS_KERNEL_ID_MAX], const char *layout, const char *ab, const char *d, int align);

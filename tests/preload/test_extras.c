@@ -75,6 +75,14 @@ Test(extras, what_lies_beside_its_table_is_served) {
   expect_served();
 }
 
+/* It may come of a build whose kernels do not wait for what is ahead of them. */
+Test(extras, S1_never_begins_before_what_is_ahead_has_ended) {
+  run_t r = RUN(WITH(.table = table), "places", "exact");
+  cr_expect_eq(RUN_SERVED(&r), 15, "%s", r.err);
+  cr_expect_eq(run_number(&r, "early"), 0, "%s", r.out);
+  run_free(&r);
+}
+
 Test(extras, captured_at_first_use_it_is_served_too) {
   static const char *const modes[] = {"global", "thread_local", "relaxed"};
   for (int i = 0; i < 3; i++) {

@@ -318,11 +318,19 @@ static CUresult check_launch(const struct CUkern_st *kernel, const sim_launch_t 
   return is_aligned(&kernel->kernel, p) ? CUDA_SUCCESS : CUDA_ERROR_MISALIGNED_ADDRESS;
 }
 
+/* Only where nobody sees its node, and where there is such a thing. */
+static CUresult check_early(CUstream handle) {
+  CUstream stream;
+  DRIVER_TRY(driver_stream(handle, &stream));
+  return driver_sm() >= 90 && !atomic_load(&stream->capture) ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;
+}
+
 static CUresult launch_kernel(struct CUkern_st *kernel, const sim_launch_t *launch, CUstream stream,
                               void **args) {
   const gs_params_t *p = args[0];
   gs_kernel_t k = kernel->kernel;
   if (launch->smem > (unsigned)atomic_load(&kernel->smem)) return CUDA_ERROR_INVALID_VALUE;
+  if (launch->early) DRIVER_TRY(check_early(stream));
   if (kernel->is_reference) {
     k.transa = *(const int *)args[1] ? GS_OP_T : GS_OP_N;
     k.transb = *(const int *)args[2] ? GS_OP_T : GS_OP_N;

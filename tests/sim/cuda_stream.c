@@ -286,6 +286,17 @@ SIM_EXPORT CUresult cuEventSynchronize(CUevent event) {
   return event_status(event);
 }
 
+/* Work has run before a call returns; a capture that another stream joins by an event is not for here. */
+SIM_EXPORT CUresult cuStreamWaitEvent(CUstream handle, CUevent event, unsigned flags) {
+  SIM_ENTER(handle, event, flags);
+  CUstream stream;
+  DRIVER_TRY(driver_stream(handle, &stream));
+  if (!event) return CUDA_ERROR_INVALID_HANDLE;
+  check_event(event);
+  bool captures = atomic_load(&stream->capture) || atomic_load(&event->captured);
+  return captures ? CUDA_ERROR_NOT_SUPPORTED : CUDA_SUCCESS;
+}
+
 static CUresult elapsed(float *ms, CUevent start, CUevent end) {
   DRIVER_TRY(event_status(start));
   DRIVER_TRY(event_status(end));
