@@ -17,9 +17,9 @@ static double read_together(const gs_gpu_t *gpu, const gs_kernel_t *k, const gs_
 }
 
 int gs_order_guess(const gs_gpu_t *gpu, const gs_kernel_t *k, const gs_gemm_t *g) {
-  double bytes = ((double)g->m + (double)g->n) * (double)g->k * g->batch * gs_type_bytes[g->a_type];
+  double b_bytes = (double)g->n * (double)g->k * gs_type_bytes[g->b_type];
   int best = 0;
-  if (bytes <= gpu->l2_bytes / 2.0) return gs_orders[0];
+  if (b_bytes <= gpu->l2_bytes / 2.0) return gs_orders[0];
   for (int i = 1; i < GS_ORDERS && gs_order_differs(k, g, i); i++)
     if (read_together(gpu, k, g, gs_orders[i]) < read_together(gpu, k, g, gs_orders[best])) best = i;
   return gs_orders[best];

@@ -5,6 +5,8 @@
 #include <string.h>
 
 #define KEPT_OF_LIBRARY 3
+#define HEAT_SECONDS    0.1 /* about; but ROUNDS_LEAST run at any rate */
+#define ROUNDS_LEAST    2
 #define CLOSE           1.1 /* times the fastest kernel: such a one may be faster in another order of tiles */
 
 bool gs_race_open(gs_race_t *race, gs_bench_t *bench, const gs_gemm_t *g) {
@@ -84,10 +86,20 @@ int gs_race_runners(const gs_race_t *race, gs_contender_t *runners[GS_RACE_CONTE
   return count;
 }
 
+/* The largest products would take most of a tuner's time, and more rounds of theirs tell little. */
+static int affordable(const gs_race_t *race, gs_contender_t *const *runners, int count, int rounds) {
+  double us = 0;
+  for (int i = 0; i < count; i++)
+    if (runners[i]->entrant.count[GS_CLOCK_GPU]) us += gs_contender_us(runners[i]) * race->bench->calls;
+  while (rounds > ROUNDS_LEAST && rounds * us > 1e6 * HEAT_SECONDS) rounds--;
+  return rounds;
+}
+
 void gs_race_heat(gs_race_t *race, gs_heat_t heat) {
   gs_contender_t *runners[GS_RACE_CONTENDERS_MAX];
+  int count = gs_race_runners(race, runners);
   gs_watch(&race->watch, GS_PHASE_HEATS);
-  gs_bench_gpu(race->bench, runners, gs_race_runners(race, runners), heat.rounds);
+  gs_bench_gpu(race->bench, runners, count, affordable(race, runners, count, heat.rounds));
   gs_contender_t *best = gs_race_fastest(&race->theirs), *called = gs_race_called(race);
   double best_us = best ? gs_contender_us(best) : INFINITY;
   double called_us = called ? gs_contender_us(called) : best_us;

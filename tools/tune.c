@@ -19,8 +19,7 @@ const char *const gs_tune_verdict_names[] = {"win", "tie", "loss", "WRONG", "non
 #define BEYOND        8  /* algorithms that the heuristic did not offer, measured */
 #define ALGOS_KEPT    3  /* after the second heat; as many of those offered join */
 #define WITH_SIBLINGS 4  /* of our kernels then: others of their tiles join */
-#define KERNELS_KEPT  4  /* after the third */
-#define FINALISTS     3  /* of large products, in their best orders of tiles */
+#define FINALISTS     2  /* of large products, in their best orders of tiles */
 #define LARGE_US      20
 #define ALL           GS_RACE_CONTENDERS_MAX
 #define TWICE         2.0 /* times what it must beat, in a first round: out */
@@ -410,10 +409,12 @@ int gs_tune_select(gs_race_t *race, const gs_tune_options_t *options) {
   enter_offered(race);
   enter_splits(race, options);
   enter_all_siblings(race, options->pool);
-  gs_race_heat(race, (gs_heat_t){3, KERNELS_KEPT, 2, NEARER});
+  const bool large = is_large(race);
+  gs_race_heat(race, (gs_heat_t){3, large ? 4 : 3, 2, NEARER});
   enter_rasters(race);
-  if (race->kernels.count > 1) gs_race_heat(race, (gs_heat_t){5, is_large(race) ? FINALISTS : 1, 2, NEAREST});
-  if (race->kernels.count > 1) gs_race_heat(race, (gs_heat_t){10, 1, 2, NEAREST});
+  if (race->kernels.count > 1)
+    gs_race_heat(race, (gs_heat_t){large ? 4 : 3, large ? FINALISTS : 1, 2, NEAREST});
+  if (race->kernels.count > 1) gs_race_heat(race, (gs_heat_t){6, 1, 2, NEAREST});
   return candidates;
 }
 

@@ -180,6 +180,33 @@ Test(tune, every_family_and_the_splits_beside_the_best_are_measured) {
   cr_assert_geq(splits, 2);
 }
 
+/* The model names three others of that tile, not the one that is fastest. */
+Test(tune, others_of_the_tiles_that_lead_are_measured) {
+  result_t r = sh("SIM_NOCOMPUTE=times " CLOCKED(
+      "cublasGemmEx:20,lt_*:20,mma_*_32x32x64_s4_w4:8,mma_*_32x32x64_*:10,*mma_*:12,direct_*:12,rows_*:12,"
+      "strip_*:12") "$G tune --json -o t.table --shape NNx1024x64x256");
+  cr_assert_str_eq(string_at(json(r.out), "products.0.kernel"), "mma_f16_f16_nn_32x32x64_s4_w4");
+}
+
+/* Of who comes in by another order of tiles: the two heats that are left. */
+Test(tune, the_largest_products_run_fewer_rounds) {
+  static const struct {
+    const char *us;
+    int samples;
+  } cases[] = {
+      {"cublasGemmEx:300,lt_*:300,wgmma_*_128x128x64_*:280,wgmma_*_128x64x64_s2_*:285,*:900", 4 + 6},
+      {"cublasGemmEx:30000,lt_*:30000,wgmma_*_128x128x64_*:28000,wgmma_*_128x64x64_s2_*:28500,*:90000",
+       2 + 2}};
+  for (int i = 0; i < 2; i++) {
+    result_t r =
+        sh(ON_SIM "SIM_CLOCK=set SIM_NOCOMPUTE=times SIM_US='%s' $G tune --all --json -o t.table --again "
+                  "--shape TNx4096x4096x4096",
+           cases[i].us);
+    cr_expect_eq(samples_of(json(r.out), "128x128x64_s6_w8 split_k 1 raster 1"), cases[i].samples, "%d: %g",
+                 i, samples_of(json(r.out), "128x128x64_s6_w8 split_k 1 raster 1"));
+  }
+}
+
 Test(tune, it_says_where_its_time_went) {
   result_t r = sh(ON_SIM WIN FEW SHAPE), machine = sh(ON_SIM WIN FEW "--json --again " SHAPE);
   HAS(r.out, "\nseconds: prepare ");
