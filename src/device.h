@@ -58,11 +58,10 @@ int gs_device_arch(int sm);
 /* Of device ordinal (as the driver counts them); GS_DRIVER when it cannot be asked. */
 gs_status_t gs_device_describe(int ordinal, gs_device_t *device);
 
-/* How a kernel of ours is launched, beside its grid. */
+/* How a kernel of ours is launched, beside its grid. named: it says that it has clusters, though of one block. early: it may begin
+ * before the kernel ahead of it has ended, whose end it waits for by itself (sm_90). */
 typedef struct {
-  bool named; /* it says that it has clusters, though of one block */
-  bool
-      early; /* it may begin before the kernel ahead of it has ended, whose end it waits for by itself (sm_90) */
+  bool named, early;
 } gs_manner_t;
 #define GS_LAUNCH_ATTRIBUTES 2
 

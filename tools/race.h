@@ -28,10 +28,10 @@ void gs_race_close(gs_race_t *race);
 
 /* Lets it take part where it can compute the product. */
 void gs_race_enter(gs_race_t *race, gs_contender_t contender);
-/* Everyone still in the race runs, so many rounds or as many as some 0.1 s have room for, then the slower are out: all but so many of each side of ours, and whoever takes
- * more than within times what it must beat, the library's fastest, or, for the library's algorithms, what programs
- * call. Never for that the fastest kernel and whoever is close to it, nor what programs call: cublasGemmEx and the
- * heuristic's first choice. */
+/* Everyone still in the race runs, so many rounds or as many as a tenth of a second has room for; then the slower are out: all but
+ * so many of each side of ours, and whoever takes more than within times what it must beat, the library's fastest, or, for the
+ * library's algorithms, what programs call. Never for that the fastest kernel and whoever is close to it, nor what programs
+ * call: cublasGemmEx and the heuristic's first choice. */
 typedef struct {
   int rounds, kernels, algos;
   double within;
