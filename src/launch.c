@@ -151,8 +151,8 @@ static gs_reason_t launch_kernel(const gs_call_t *call, const gs_row_t *row, gs_
   gs_kernel_params(g, row->split_k, row->raster, p);
   gs_launch_t to = gs_kernel_launch(&row->kernel, g, row->split_k, state->sm);
   gs_manner_t manner = gs_clusters_at_launch(state->sm, call->stream);
-  manner.early &=
-      row->index < gs_shipped_count(); /* an extra may come of a build whose kernels did not wait */
+  /* An extra may come of a build whose kernels did not wait. */
+  if (row->index >= gs_shipped_count()) manner.early = false;
   CUresult result = launch(kernel, &to, manner, call->stream, p);
   gs_workspace_let_go(&held);
   if (result == CUDA_SUCCESS) return GS_REASON_SERVED;
