@@ -5,6 +5,7 @@
 
 #include "clusters.h"
 #include "log.h"
+#include "options.h"
 #include "workspace.h"
 
 bool gs_launch_stream(gs_call_t *call) {
@@ -116,6 +117,13 @@ static bool read_scalars(const gs_call_t *call, gs_params_t *p) {
   return p->alpha != 0;
 }
 
+/* Before the kernel ahead of it has ended. Families direct and rows read operands by loads that are not coherent (ld.global.nc), for
+ * which waiting for that end is no promise; an extra may come of a build whose kernels did not wait. */
+static bool may_begin_early(const gs_row_t *row) {
+  return gs_option(GS_OPT_EARLY) && row->index < gs_shipped_count() &&
+         row->kernel.family != GS_FAMILY_DIRECT && row->kernel.family != GS_FAMILY_ROWS;
+}
+
 static CUresult launch(CUkernel kernel, const gs_launch_t *to, gs_manner_t manner, CUstream stream,
                        gs_params_t *p) {
   void *arguments[] = {p};
@@ -151,8 +159,7 @@ static gs_reason_t launch_kernel(const gs_call_t *call, const gs_row_t *row, gs_
   gs_kernel_params(g, row->split_k, row->raster, p);
   gs_launch_t to = gs_kernel_launch(&row->kernel, g, row->split_k, state->sm);
   gs_manner_t manner = gs_clusters_at_launch(state->sm, call->stream);
-  /* An extra may come of a build whose kernels did not wait. */
-  if (row->index >= gs_shipped_count()) manner.early = false;
+  manner.early = manner.early && may_begin_early(row);
   CUresult result = launch(kernel, &to, manner, call->stream, p);
   gs_workspace_let_go(&held);
   if (result == CUDA_SUCCESS) return GS_REASON_SERVED;

@@ -102,6 +102,7 @@ mma_f16_f16_tn_64x64x64_s4_w4 1
 mma_f16_f16_tn_64x64x64_s4_w4 8
 mma_f16_f16_tn_64x64x64_s4_w4 9
 wgmma_f16_f16_tn_64x64x64_s8_w4 1
+wgmma_f16_f16_tn_64x64x64_s12_w4 4
 direct_f16_f16_tn_16x8_u2_w8_sw 1
 direct_f16_f16_tn_16x8_u4_w4_sw 4
 rows_f16_f16_tn_2x1_u4_w8 1
