@@ -117,7 +117,8 @@ static bool read_scalars(const gs_call_t *call, gs_params_t *p) {
   return p->alpha != 0;
 }
 
-/* Before the kernel ahead of it has ended. Families direct and rows read operands by loads that are not coherent (ld.global.nc), for
+/* Before the kernel ahead of it has ended, where that is asked for: a kernel of the program's own that begins so and does not wait
+ * would hide those ahead of it from ours. Families direct and rows read operands by loads that are not coherent (ld.global.nc), for
  * which waiting for that end is no promise; an extra may come of a build whose kernels did not wait. */
 static bool may_begin_early(const gs_row_t *row) {
   return gs_option(GS_OPT_EARLY) && row->index < gs_shipped_count() &&

@@ -94,7 +94,7 @@ early() {
   while read -r kernel split; do
     forced_table "$split" "$kernel" 1024 > "$OUT/early.table"
     rm -f "$OUT/early.log"
-    GEMMSHIM_TABLE=$OUT/early.table GEMMSHIM_LOG_FILE=$OUT/early.log preloaded "$BUILD/tests/gpu/early" > "$OUT/early-calls.txt" || { cat "$OUT/early-calls.txt"; return 1; }
+    GEMMSHIM_EARLY=1 GEMMSHIM_TABLE=$OUT/early.table GEMMSHIM_LOG_FILE=$OUT/early.log preloaded "$BUILD/tests/gpu/early" > "$OUT/early-calls.txt" || { cat "$OUT/early-calls.txt"; return 1; }
     echo "$kernel in $split: $(grep -c ^ok "$OUT/early-calls.txt") ways right,$(grep -o ' [0-9]* served by gemmshim ([0-9.]*%)' "$OUT/early.log")"
     grep -q ' served by gemmshim (9[0-9.]*%)' "$OUT/early.log" || return 1
   done << 'END'

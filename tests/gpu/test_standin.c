@@ -483,8 +483,8 @@ Test(gpu, S2_S3_relaunch_runs_as_on_a_gpu) {
 }
 
 Test(gpu, S1_S3_early_runs_as_on_a_gpu) {
-  result_t r = sh("sed 's/^T\\tN\\t128\\t128/T\\tN\\t1024\\t1024/' $TABLE > t.table; "
-                  "LD_LIBRARY_PATH=$SIM GEMMSHIM_LOG=1 GEMMSHIM_TABLE=$PWD/t.table LD_PRELOAD=" GS_BUILD
+  result_t r = sh("sed 's/^T\\tN\\t128\\t128/T\\tN\\t1024\\t1024/' $TABLE > t.table; LD_LIBRARY_PATH=$SIM "
+                  "GEMMSHIM_EARLY=1 GEMMSHIM_LOG=1 GEMMSHIM_TABLE=$PWD/t.table LD_PRELOAD=" GS_BUILD
                   "/libgemmshim.so " GS_BUILD "/tests/gpu/early --times 1 --deep 64");
   STATUS(r, 0);
   HAS(r.out, "ok 19 - many of ours, each behind another\n1..19\n");

@@ -77,7 +77,7 @@ Test(extras, what_lies_beside_its_table_is_served) {
 
 /* It may come of a build whose kernels do not wait for what is ahead of them. */
 Test(extras, S1_never_begins_before_what_is_ahead_has_ended) {
-  run_t r = RUN(WITH(.table = table), "places", "exact");
+  run_t r = RUN(WITH(.table = table, .environment = {"GEMMSHIM_EARLY=1"}), "places", "exact");
   cr_expect_eq(RUN_SERVED(&r), 15, "%s", r.err);
   cr_expect_eq(run_number(&r, "early"), 0, "%s", r.out);
   run_free(&r);

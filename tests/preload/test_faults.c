@@ -37,14 +37,14 @@ static void expect(run_t *r, int64_t served, int count, const char *part) {
 }
 
 Test(faults, C15_refused_launch_is_forwarded_and_the_row_retired) {
-  run_t r = RUN(WITH(.table = table, .environment = {"SIM_FAIL=cuLaunchKernelEx:3=701"}), "plain", "6");
+  run_t r = RUN(WITH(.table = table, .environment = {"SIM_FAIL=cuLaunchKernel:3=701"}), "plain", "6");
   cr_expect_eq(run_count(&r, RUN_ANY, GS_REASON_LAUNCH_FAILED, RUN_ANY), 4,
                "the third call and what follows");
   expect(&r, 2, 0, "client");
 }
 
 Test(faults, S2_a_broken_capture_does_not_retire_the_row) {
-  run_t r = RUN(WITH(.table = table, .environment = {"SIM_FAIL=cuLaunchKernelEx:3=901"}), "plain", "6");
+  run_t r = RUN(WITH(.table = table, .environment = {"SIM_FAIL=cuLaunchKernel:3=901"}), "plain", "6");
   cr_expect_eq(run_count(&r, RUN_ANY, GS_REASON_CAPTURE, RUN_ANY), 1);
   expect(&r, 5, 0, "retired");
 }

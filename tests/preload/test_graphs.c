@@ -113,27 +113,29 @@ Test(graphs, S1_the_handles_very_stream) {
   run_fared(&r, 15, 15);
 }
 
-/* Before what is ahead of them has ended, but for captured ones, which the stand-in refuses, those whose loads are not coherent,
+/* Where asked to, before what is ahead of them has ended, but for captured ones, which the stand-in refuses, those whose loads are not coherent,
  * and where there is no such thing. */
 Test(graphs, S1_kernels_may_begin_early) {
 #define EARLY_ROW(kernel)                                                                                    \
   "T\tN\t128\t128\tf16\tf16\t32f\tdefault\tsingle\t1\t64\t" kernel "\t1\t1\t8\t10\t0\t0\n"
 #define ON(arch, kernel) TABLE_HEADER_OF(SIM_GPU_NAME, arch, "13.1.0") EARLY_ROW(kernel)
   static const struct {
-    const char *text, *environment;
+    const char *text, *sm, *asked;
     int early;
-  } cases[] = {{ON("sm_90", "mma_f16_f16_tn_64x64x64_s4_w4"), "SIM_SM=90", 5},
-               {ON("sm_90", "wgmma_f16_f16_tn_64x64x64_s8_w4"), "SIM_SM=90", 5},
-               {ON("sm_90", "mma_f16_f16_tn_64x64x64_s4_w4"), "GEMMSHIM_EARLY=0", 0},
-               {ON("sm_90", "direct_f16_f16_tn_16x8_u4_w8_sw"), "SIM_SM=90", 0},
-               {ON("sm_90", "rows_f16_f16_tn_2x1_u4_w8"), "SIM_SM=90", 0},
-               {ON("sm_80", "mma_f16_f16_tn_64x64x64_s4_w4"), "SIM_SM=80", 0}};
+  } cases[] = {{ON("sm_90", "mma_f16_f16_tn_64x64x64_s4_w4"), "SIM_SM=90", "GEMMSHIM_EARLY=1", 5},
+               {ON("sm_90", "wgmma_f16_f16_tn_64x64x64_s8_w4"), "SIM_SM=90", "GEMMSHIM_EARLY=1", 5},
+               {ON("sm_90", "mma_f16_f16_tn_64x64x64_s4_w4"), "SIM_SM=90", NULL, 0},
+               {ON("sm_90", "direct_f16_f16_tn_16x8_u4_w8_sw"), "SIM_SM=90", "GEMMSHIM_EARLY=1", 0},
+               {ON("sm_90", "rows_f16_f16_tn_2x1_u4_w8"), "SIM_SM=90", "GEMMSHIM_EARLY=1", 0},
+               {ON("sm_80", "mma_f16_f16_tn_64x64x64_s4_w4"), "SIM_SM=80", "GEMMSHIM_EARLY=1", 0}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     file_write(folder, "early.table", cases[i].text, table);
-    run_t r = RUN(WITH(.table = table, .environment = {cases[i].environment}), "places", "exact");
+    run_t r = RUN(WITH(.table = table, .environment = {cases[i].sm, cases[i].asked}), "places", "exact");
     cr_expect_eq(run_number(&r, "early"), cases[i].early, "%d: %s", (int)i, r.out);
     run_fared(&r, 15, 15);
   }
+  run_t r = RUN(WITH(.table = split, .environment = {"GEMMSHIM_EARLY=1"}), "captures");
+  run_fared(&r, 4, 4);
 }
 
 Test(graphs, S4_each_device_in_turn) {

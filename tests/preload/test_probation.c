@@ -94,7 +94,7 @@ Test(probation, what_cannot_be_timed_or_launched_does_not_win) {
                {"SIM_FAIL=cuEventCreate:*=2", 1, GS_TRIAL_OPEN},
                {"SIM_FAIL=cuEventElapsedTime:*=400", 2, GS_TRIAL_LOST},
                {"SIM_FAIL=cuEventQuery:*=600", 17, GS_TRIAL_OPEN},
-               {"SIM_FAIL=cuLaunchKernelEx:3=701", 2, GS_TRIAL_LOST},
+               {"SIM_FAIL=cuLaunchKernel:3=701", 2, GS_TRIAL_LOST},
                {"SIM_FAIL=cuLibraryLoadData:*=209", 0, GS_TRIAL_LOST},
                {"SIM_FAIL=cuStreamIsCapturing:*=900", 0, GS_TRIAL_OPEN}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

@@ -142,7 +142,7 @@ Test(shadow, the_librarys_own_failure_says_nothing_of_the_kernel) {
 
 /* A refused launch after the library's turn: the call goes to the library, once, with its own arguments. */
 Test(shadow, a_refused_launch_is_forwarded) {
-  run_t r = RUN(WITH(.table = table, .environment = {EACH, "SIM_FAIL=cuLaunchKernelEx:2=701"}), "probe", "16",
+  run_t r = RUN(WITH(.table = table, .environment = {EACH, "SIM_FAIL=cuLaunchKernel:3=701"}), "probe", "16",
                 "4", "16", "12");
   cr_expect_eq(RUN_SERVED(&r), 1, "kernel, comparison, refused kernel");
   cr_expect_eq(run_count(&r, RUN_ANY, GS_REASON_LAUNCH_FAILED, RUN_ANY), 11);
