@@ -65,6 +65,16 @@ typedef struct {
 } gs_manner_t;
 #define GS_LAUNCH_ATTRIBUTES 2
 
+/* Whether cuLaunchKernel can say all of it. */
+static inline bool gs_launch_is_plain(const gs_launch_t *launch, gs_manner_t manner) {
+  return launch->cluster <= 1 && !manner.named && !manner.early;
+}
+
+static inline void gs_launch_early(CUlaunchAttribute *attribute) {
+  attribute->id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
+  attribute->value.programmaticStreamSerializationAllowed = 1;
+}
+
 /* What cuLaunchKernelEx wants of that; the attributes must live as long as config. */
 static inline void gs_launch_config(const gs_launch_t *launch, gs_manner_t manner, CUstream stream,
                                     CUlaunchConfig *config,
@@ -74,9 +84,7 @@ static inline void gs_launch_config(const gs_launch_t *launch, gs_manner_t manne
     attributes[count++] =
         (CUlaunchAttribute){.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION,
                             .value.clusterDim = {1, launch->cluster ? launch->cluster : 1, 1}};
-  if (manner.early)
-    attributes[count++] = (CUlaunchAttribute){.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
-                                              .value.programmaticStreamSerializationAllowed = 1};
+  if (manner.early) gs_launch_early(&attributes[count++]);
   *config = (CUlaunchConfig){.gridDimX = launch->grid[0],
                              .gridDimY = launch->grid[1],
                              .gridDimZ = launch->grid[2],

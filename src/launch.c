@@ -130,10 +130,10 @@ static CUresult launch(CUkernel kernel, const gs_launch_t *to, gs_manner_t manne
   void *arguments[] = {p};
   CUlaunchConfig config;
   CUlaunchAttribute attributes[GS_LAUNCH_ATTRIBUTES];
-  gs_launch_config(to, manner, stream, &config, attributes);
-  if (!config.numAttrs)
+  if (gs_launch_is_plain(to, manner))
     return gs_driver.cuLaunchKernel((CUfunction)kernel, to->grid[0], to->grid[1], to->grid[2], to->block, 1,
                                     1, to->smem, stream, arguments, NULL);
+  gs_launch_config(to, manner, stream, &config, attributes);
   return gs_driver.cuLaunchKernelEx(&config, (CUfunction)kernel, arguments, NULL);
 }
 

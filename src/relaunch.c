@@ -143,12 +143,6 @@ typedef struct {
   bool early;
 } link_t;
 
-static void begin_early(kernel_t *kernel) {
-  CUlaunchAttribute *attribute = &kernel->attributes[kernel->attribute_count++];
-  attribute->id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
-  attribute->value.programmaticStreamSerializationAllowed = 1;
-}
-
 static bool read_kernel(link_t link, shot_t *shot) {
   CUDA_KERNEL_NODE_PARAMS k = {0};
   what_t *what = &shot->what;
@@ -164,7 +158,7 @@ static bool read_kernel(link_t link, shot_t *shot) {
   bool read = k.extra ? read_buffer(k.extra, shot, kernel)
                       : k.kernelParams && read_singly(k.kernelParams, shot, kernel);
   what->bytes += (kernel->bytes + PARAMS_ALIGN - 1) & ~(size_t)(PARAMS_ALIGN - 1);
-  if (link.early) begin_early(kernel);
+  if (link.early) gs_launch_early(&kernel->attributes[kernel->attribute_count++]);
   return read && read_attributes(link.node, kernel);
 }
 

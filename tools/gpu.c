@@ -148,14 +148,15 @@ void gs_gpu_sync(gs_gpu_t *gpu) {
 }
 
 void gs_gpu_launch(gs_gpu_t *gpu, CUkernel kernel, const gs_launch_t *launch, void **arguments) {
+  const gs_manner_t usual = {0};
   CUlaunchConfig config;
   CUlaunchAttribute attributes[GS_LAUNCH_ATTRIBUTES];
-  gs_launch_config(launch, (gs_manner_t){0}, gpu->stream, &config, attributes);
-  if (config.numAttrs)
-    GS_GPU_TRY(gpu, cuLaunchKernelEx, &config, (CUfunction)kernel, arguments, NULL);
-  else
+  gs_launch_config(launch, usual, gpu->stream, &config, attributes);
+  if (gs_launch_is_plain(launch, usual))
     GS_GPU_TRY(gpu, cuLaunchKernel, (CUfunction)kernel, launch->grid[0], launch->grid[1], launch->grid[2],
                launch->block, 1, 1, launch->smem, gpu->stream, arguments, NULL);
+  else
+    GS_GPU_TRY(gpu, cuLaunchKernelEx, &config, (CUfunction)kernel, arguments, NULL);
 }
 
 static int attribute_of(const gs_gpu_t *gpu, CUkernel kernel, CUfunction_attribute attribute) {

@@ -94,7 +94,8 @@ static bool screen_rasters(gs_field_t *field, gs_bench_t *bench, const volatile 
   bool fine = true;
   for (int i = 0, count = field->count; i < count; i++) {
     gs_kernel_t kernel = gs_kernel_at(field->items[i].index);
-    for (int r = 1; r < GS_ORDERS && gs_kernel_has_raster(&kernel) && field->us[i] <= limit && fine; r++)
+    for (int r = 1;
+         r < GS_ORDERS && gs_order_differs(&kernel, &bench->gemm, r) && field->us[i] <= limit && fine; r++)
       fine = !*stopped && add(field, bench, field->items[i].index, field->items[i].split_k, gs_orders[r]);
   }
   return fine;

@@ -1,7 +1,7 @@
-/* early [--times N] [--deep K]: a served product may begin before the kernel ahead of it has ended (src/launch.c), and must not show. Products
- * that read what whatever is ahead of them on their stream writes, at its very end, or write what that reads, in each way in
- * which one follows the other: as an ordinary CUDA program that knows nothing of gemmshim. Every result must be, bit by bit,
- * what the same calls leave with a wait between them. Prints TAP, a line a way. */
+/* early [--times N] [--deep K]: a served product may begin before the kernel ahead of it has ended (GEMMSHIM_EARLY), and
+ * that must not show. Products that read what whatever is ahead of them on their stream writes, at its very end, or write what
+ * that reads, in each way in which one follows the other: as an ordinary CUDA program that knows nothing of gemmshim. Every
+ * result must be, bit by bit, what the same calls leave with a wait between them. Prints TAP, a line a way. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
