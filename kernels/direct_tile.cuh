@@ -25,7 +25,7 @@ enum {
   GS_ROOM_WARPS = GS_STAGES > 2 ? 16
                   : GS_CLUSTERS ? 32
                                 : 24,
-  GS_BLOCKS = GS_CHAINS == 4 ? GS_ROOM_WARPS / GS_WARPS : 1,
+  GS_BLOCKS = GS_CHAINS == 4 && GS_WARPS < GS_ROOM_WARPS ? GS_ROOM_WARPS / GS_WARPS : 1,
   GS_SLICES_BYTES = GS_WARPS > 1 ? GS_WARPS *GS_ITEMS *GS_PLANE : 0,
 };
 

@@ -59,8 +59,8 @@ void gs_landing_wait(unsigned landing);
 void gs_send_f32x2(unsigned to, unsigned landing, unsigned rank, const float v[2]);
 void gs_send_f32x4(unsigned to, unsigned landing, unsigned rank, const float v[4]);
 
-GS_DEVICE void gs_copy16(unsigned to, const void *from) {
-  gs_copy_part(to, from, 16);
+GS_DEVICE void gs_copy16_if(int wanted, unsigned to, const void *from) {
+  if (wanted) gs_copy_part(to, from, 16);
 }
 
 GS_DEVICE float gs_float(unsigned bits) {

@@ -11,8 +11,8 @@
  * that a thread's accumulators lie in pairs along D's contiguous direction.
  *
  * Where k ends inside a k-tile, or the last row of m or n inside a chunk, the last k-tile goes first: the main
- * loop then copies whole 16-byte chunks without a predicate. Rows beyond m or n are not zeroed but read from
- * the last legal row: what they add up to is never stored. Only along k is zero-filling needed.
+ * loop then copies whole 16-byte chunks, and asks nothing about k. Rows beyond m or n are not zeroed but read from
+ * elsewhere inside, or not copied: what they add up to is never stored. Only along k is zero-filling needed.
  *
  * Split-K: without a workspace (sm_90) the parts of a tile are a cluster, whose blocks send their sums to each
  * other's shared memory; with one, the last block to arrive adds up what all left there. The order of

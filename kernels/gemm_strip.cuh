@@ -21,7 +21,7 @@ GS_DEVICE void gs_fetch_all(gs_loader_t *l, int tile, int kmajor, const gs_spot_
 
 GS_DEVICE void gs_begin_rows(const gs_params_t *p, const gs_spot_t *spot, int kmajor_a, unsigned shared) {
   gs_loader_t a;
-  gs_loader_init(&a, GS_BM, kmajor_a, spot->a, p->lda, spot->m, p->m, shared);
+  gs_loader_init(&a, GS_BM, kmajor_a, 0, spot->a, p->lda, spot->m, p->m, shared);
   gs_fetch_all(&a, GS_BM, kmajor_a, spot);
 }
 
@@ -30,7 +30,7 @@ GS_DEVICE void gs_begin_slice(const gs_params_t *p, const gs_spot_t *spot, int k
                               int n, unsigned shared, unsigned stage) {
   if (gs_rarely(spot->ragged | (n + GS_BN > p->n))) {
     gs_loader_t last;
-    gs_loader_init(&last, GS_BN, kmajor_b, spot->b, p->ldb, n, p->n, shared + GS_A_BYTES + stage);
+    gs_loader_init(&last, GS_BN, kmajor_b, 0, spot->b, p->ldb, n, p->n, shared + GS_A_BYTES + stage);
     gs_fetch_all(&last, GS_BN, kmajor_b, spot);
   } else {
     gs_fetch(b, GS_BN, kmajor_b, stage);
@@ -48,7 +48,7 @@ GS_DEVICE void gs_strip_slowly(const gs_params_t *p, gs_spot_t *spot, int type, 
     gs_fence_async();
     gs_sync(); /* the ring is free */
     gs_begin_rows(p, spot, kmajor_a, shared);
-    gs_loader_init(&b, GS_BN, kmajor_b, spot->b, p->ldb, spot->n, p->n, shared + GS_A_BYTES);
+    gs_loader_init(&b, GS_BN, kmajor_b, 0, spot->b, p->ldb, spot->n, p->n, shared + GS_A_BYTES);
     gs_fetch_all(&b, GS_BN, kmajor_b, spot);
     gs_copy_commit();
     gs_copy_wait(0);
@@ -72,7 +72,7 @@ GS_DEVICE void gs_strip(const gs_params_t *p, int type, int d_type, int transa, 
   unsigned reads = 0, writes = (GS_STAGES - 1) * GS_STAGE_BYTES; /* stages, as byte offsets */
 
   gs_begin_rows(p, &spot, kmajor_a, shared);
-  gs_loader_init(&b, GS_BN, kmajor_b, spot.b, p->ldb, spot.n, p->n, shared + GS_A_BYTES);
+  gs_loader_init(&b, GS_BN, kmajor_b, 0, spot.b, p->ldb, spot.n, p->n, shared + GS_A_BYTES);
   b.step = kmajor_b ? p->ldb * (GS_BN * 2ll) : GS_BN * 2; /* to the next slice, not to the next k-tile */
 #pragma unroll 1
   for (int s = 0; s < GS_STAGES - 1; ++s) {

@@ -9,17 +9,29 @@ typedef struct {
   const char *base;            /* the next k-tile: the same for all threads, so that it is kept once a warp */
   long long step;              /* bytes from one k-tile to the next */
   unsigned from[GS_COPIES];    /* this thread's chunks in it */
+  int left;                    /* along m or n, from its first chunk to the last place inside */
   unsigned to;                 /* place of its first chunk in stage 0; the others follow at equal distances */
   int mn0, mn;                 /* where the tile begins, where the matrix ends */
   int width;                   /* GS_ALIGN 2: bytes that one load may take */
   unsigned held[GS_COPIES][4]; /* GS_ALIGN 2: loaded, not yet stored */
 } gs_loader_t;
 
-GS_DEVICE void gs_place(int tile, int kmajor, int j, int *row, int *chunk) {
+GS_DEVICE void gs_place_of(int tile, int kmajor, unsigned at, int *row, int *chunk) {
   const int extent = kmajor ? GS_BK : tile, rows = kmajor ? tile : GS_BK, per_row = GS_PANEL(extent) / 8;
-  unsigned at = threadIdx.x + j * GS_THREADS, line = at / per_row;
+  const unsigned line = at / per_row;
   *row = extent == GS_PANEL(extent) ? line : line % rows;
   *chunk = extent == GS_PANEL(extent) ? at % per_row : line / rows * per_row + at % per_row;
+}
+
+GS_DEVICE void gs_place(int tile, int kmajor, int j, int *row, int *chunk) {
+  gs_place_of(tile, kmajor, threadIdx.x + j * GS_THREADS, row, chunk);
+}
+
+/* How far along m or n chunk j lies from the thread's first: a constant. */
+GS_DEVICE int gs_apart(int tile, int kmajor, int j) {
+  int row, chunk;
+  gs_place_of(tile, kmajor, j * GS_THREADS, &row, &chunk);
+  return kmajor ? row : chunk * 8;
 }
 
 GS_DEVICE int gs_has_chunk(int tile, int j) {
@@ -32,21 +44,30 @@ GS_DEVICE int gs_chunk_mn(const gs_loader_t *l, int chunk) {
   return gs_min(l->mn0 + chunk * 8, (l->mn - 1) & ~7);
 }
 
-/* What is opaque here would be computed again in every round of the main loop. */
-GS_DEVICE void gs_loader_init(gs_loader_t *l, int tile, int kmajor, const char *base, int ld, int mn0, int mn,
-                              unsigned to) {
+/* Where row lies beyond the last one, another that is inside: if all of these read the same one, blocks would queue for its
+ * line in the second-level cache. */
+GS_DEVICE int gs_mirrored(int row, int last) {
+  return gs_min(row, gs_max(2 * last - row, 0));
+}
+
+/* What lies beyond the matrix along m or n is read from elsewhere inside, or, where spared, not at all. What is opaque here
+ * would be computed again in every round of the main loop. */
+GS_DEVICE void gs_loader_init(gs_loader_t *l, int tile, int kmajor, int spared, const char *base, int ld,
+                              int mn0, int mn, unsigned to) {
   const unsigned ld_bytes = ld * 2u;
+  const int last = mn - 1 - mn0;
   int row, chunk;
   gs_place(tile, kmajor, 0, &row, &chunk);
   l->to = gs_opaque(to + gs_chunk_offset(kmajor ? GS_BK : tile, kmajor ? tile : GS_BK, row, chunk));
   l->step = kmajor ? GS_BK * 2 : (long long)ld_bytes * GS_BK;
   l->mn0 = mn0;
   l->mn = mn;
+  l->left = spared ? gs_opaque(last - (kmajor ? row : chunk * 8)) : tile;
   l->base = base + (kmajor ? (unsigned)mn0 * (unsigned long long)ld_bytes : mn0 * 2ull);
 #pragma unroll
   for (int j = 0; j * GS_THREADS < tile * GS_BK / 8; ++j) {
     gs_place(tile, kmajor, j, &row, &chunk);
-    unsigned from = kmajor ? gs_min(row, mn - 1 - mn0) * ld_bytes + chunk * 16
+    unsigned from = kmajor ? (spared ? row : gs_mirrored(row, last)) * ld_bytes + chunk * 16
                            : row * ld_bytes + (gs_chunk_mn(l, chunk) - mn0) * 2;
     l->from[j] = gs_opaque(from);
   }
@@ -90,7 +111,8 @@ GS_DEVICE void gs_fetch(gs_loader_t *l, int tile, int kmajor, unsigned stage) {
   for (int j = 0; j * GS_THREADS < tile * GS_BK / 8; ++j) {
     if (!gs_has_chunk(tile, j)) continue;
     if (GS_ALIGN == 16)
-      gs_copy16(l->to + stage + j * GS_THREADS * 16, l->base + l->from[j]);
+      gs_copy16_if(gs_apart(tile, kmajor, j) <= l->left, l->to + stage + j * GS_THREADS * 16,
+                   l->base + l->from[j]);
     else
       gs_gather(l->base + l->from[j], gs_inside(l, tile, kmajor, j, 0, GS_BK), l->width, l->held[j]);
   }
@@ -103,7 +125,7 @@ GS_DEVICE void gs_fetch_ragged(gs_loader_t *l, int tile, int kmajor, unsigned st
 #pragma unroll
   for (int j = 0; j * GS_THREADS < tile * GS_BK / 8; ++j) {
     if (!gs_has_chunk(tile, j)) continue;
-    int inside = gs_inside(l, tile, kmajor, j, k0, k);
+    int inside = gs_apart(tile, kmajor, j) <= l->left ? gs_inside(l, tile, kmajor, j, k0, k) : 0;
     if (GS_ALIGN == 16)
       gs_copy_part(l->to + stage + j * GS_THREADS * 16, l->base + ahead + l->from[j], gs_max(inside, 0) * 2);
     else
@@ -129,8 +151,8 @@ typedef struct {
 GS_DEVICE void gs_feed_begin(gs_feed_t *f, const gs_params_t *p, const gs_spot_t *spot, int kmajor_a,
                              int kmajor_b, unsigned shared, int open) {
   const int k0 = spot->first * GS_BK, ahead = spot->tiles - 1;
-  gs_loader_init(&f->a, GS_BM, kmajor_a, spot->a, p->lda, spot->m, p->m, shared);
-  gs_loader_init(&f->b, GS_BN, kmajor_b, spot->b, p->ldb, spot->n, p->n, shared + GS_A_BYTES);
+  gs_loader_init(&f->a, GS_BM, kmajor_a, 0, spot->a, p->lda, spot->m, p->m, shared);
+  gs_loader_init(&f->b, GS_BN, kmajor_b, GS_SPARED, spot->b, p->ldb, spot->n, p->n, shared + GS_A_BYTES);
   if (gs_rarely(spot->ragged)) {
     gs_fetch_ragged(&f->a, GS_BM, kmajor_a, 0, ahead * f->a.step, k0 + ahead * GS_BK, spot->k);
     gs_fetch_ragged(&f->b, GS_BN, kmajor_b, 0, ahead * f->b.step, k0 + ahead * GS_BK, spot->k);

@@ -34,6 +34,12 @@ enum {
       GS_N16 * GS_M8 > 32 ? 1 : 2, /* of fragments: beside more than 128 sums there is no room for two */
   GS_A_BYTES = GS_BM * GS_BK * 2,
   GS_B_BYTES = GS_BN * GS_BK * 2,
+/* Columns beyond the last one are not copied: a predicate for each copy, which pays where they are few. */
+#ifdef GS_IS_WGMMA
+  GS_SPARED = 0,
+#else
+  GS_SPARED = GS_ALIGN == 16 && GS_BN <= 32 && GS_BN <= GS_BM,
+#endif
 #ifdef GS_IS_STRIP /* a ring for B alone, behind A */
   GS_STAGE_BYTES = GS_B_BYTES,
   GS_RING_BYTES = GS_A_BYTES + GS_STAGES * GS_STAGE_BYTES,

@@ -184,12 +184,19 @@ GS_DEVICE void gs_shared_load_f32x4(unsigned from, float v[4]) {
                : "memory");
 }
 
-/* 16 bytes from global to shared memory in the background; both addresses 16-byte aligned. */
-GS_DEVICE void gs_copy16(unsigned to, const void *from) {
-  asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
+/* 16 bytes from global to shared memory in the background, or nothing; both addresses 16-byte aligned. (A branch instead of
+ * the predicate would take the addresses' arithmetic along, once for every copy.) */
+GS_DEVICE void gs_copy16_if(int wanted, unsigned to, const void *from) {
+  asm volatile("{\n"
+               ".reg .pred wanted;\n"
+               "setp.ne.s32 wanted, %2, 0;\n"
+               "@wanted cp.async.cg.shared.global.L2::128B [%0], [%1], 16;\n"
+               "}" ::"r"(to),
+               "l"(from), "r"(wanted)
+               : "memory");
 }
 
-/* The same of the first bytes only (0 to 16), the rest filled with zeros. */
+/* The first bytes of 16 only (0 to 16), the rest filled with zeros. */
 GS_DEVICE void gs_copy_part(unsigned to, const void *from, int bytes) {
   asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(bytes)
                : "memory");

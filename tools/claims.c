@@ -1,5 +1,6 @@
 #include "claims.h"
 
+#include <math.h>
 #include <string.h>
 
 #define SCAN                                                                                                 \
@@ -72,9 +73,10 @@ static void take(gs_row_t *claim, int n, const gs_row_t *proof) {
   if (proof->library_us * claim->us < claim->library_us * proof->us) gs_row_take_times(claim, proof);
 }
 
-static bool extend(const gs_oracle_t *oracle, gs_row_t *claim, int n) {
+/* Where it holds, and takes no longer than that. */
+static bool extend(const gs_oracle_t *oracle, gs_row_t *claim, int n, float limit_us) {
   gs_row_t there = *claim;
-  if (!oracle->holds(oracle->context, n, &there)) return false;
+  if (!oracle->holds(oracle->context, n, &there) || there.us > limit_us) return false;
   take(claim, n, &there);
   return true;
 }
@@ -98,28 +100,45 @@ static bool does_as_well(const gs_oracle_t *oracle, const gs_row_t *claim, const
 }
 
 /* The next n was won: the claim grows as far as it holds. True: over found's n too; false: found is a row of its own,
- * which has grown downwards as far as it holds. */
+ * which has grown downwards as far as it holds. What takes longer between than found at its own, larger n is found's. */
 static bool join(const gs_oracle_t *oracle, gs_row_t *claim, gs_row_t *found) {
-  int lo = claim->n_hi, hi = found->n_lo, forward = 0;
+  int lo = claim->n_hi, hi = found->n_lo, forward = 0, back;
   gs_row_t there;
   gs_samples_t samples = samples_between(oracle, lo, hi);
   if (samples.full) return false;
   bool joined = does_as_well(oracle, claim, found, &there);
-  while (forward < samples.count && extend(oracle, claim, samples.n[forward])) forward++;
+  const float limit_us = joined ? INFINITY : GS_CLAIM_SLACK * found->us;
+  while (forward < samples.count && extend(oracle, claim, samples.n[forward], limit_us)) forward++;
   if (joined && forward == samples.count) {
     take(claim, hi, &there);
     return true;
   }
-  for (int back = samples.count; back > forward && lower(oracle, found, samples.n[back - 1]);) back--;
+  for (back = samples.count; back > forward && lower(oracle, found, samples.n[back - 1]);) back--;
+  while (forward < back && extend(oracle, claim, samples.n[forward], INFINITY)) forward++;
   return false;
+}
+
+/* A product takes no longer with fewer columns: what beats, at the next n, what was found at this one is tried here. found's n_lo
+ * is 0 where nothing won. */
+static void borrow(const gs_oracle_t *oracle, int n, gs_row_t *found, const gs_row_t *next) {
+  const float to_beat_us = found->n_lo ? found->us : found->library_us;
+  gs_row_t there = *next;
+  if (!next->n_lo || next->us * GS_CLAIM_SLACK >= to_beat_us) return;
+  there.n_lo = there.n_hi = n;
+  if (oracle->holds(oracle->context, n, &there) && there.us < to_beat_us) *found = there;
 }
 
 int gs_claim(const gs_oracle_t *oracle, const int *ns, int count, gs_row_t *rows) {
   gs_row_t *open = NULL;
   int made = 0;
   for (int i = 0; i < count; i++) {
-    gs_row_t found;
-    if (!oracle->best(oracle->context, ns[i], &found))
+    rows[i] = (gs_row_t){0};
+    if (!oracle->best(oracle->context, ns[i], &rows[i])) rows[i].n_lo = 0;
+  }
+  for (int i = count - 2; i >= 0; i--) borrow(oracle, ns[i], &rows[i], &rows[i + 1]);
+  for (int i = 0; i < count; i++) {
+    gs_row_t found = rows[i];
+    if (!found.n_lo)
       open = NULL;
     else if (!open || !join(oracle, open, &found))
       rows[made] = found, open = &rows[made++];

@@ -1,6 +1,8 @@
 /* Which n a table's rows may claim, from what can be measured at single n. An interval is claimed only where its
  * configuration won at both ends and at every sample inside: the first n behind the lower end, where most of a new
- * tile is empty, an uneven one in the middle, and both sides of each n where the library changes its algorithm. */
+ * tile is empty, an uneven one in the middle, and both sides of each n where the library changes its algorithm. Between
+ * two that were won by different configurations each n goes to the upper one's where the lower one's takes longer there than
+ * the upper one's does at its own n. */
 #ifndef GS_CLAIMS_H
 #define GS_CLAIMS_H
 
@@ -9,7 +11,8 @@
 /* Whoever measures. All are called with n as the last argument but one. */
 typedef struct {
   void *context;
-  /* Finds what wins at n: true, and its row, which claims n alone. */
+  /* Finds what wins at n: true, and its row, which claims n alone. False: nothing does; library_us is the time to beat (0:
+   * unknown). */
   bool (*best)(void *context, int n, gs_row_t *row);
   /* Whether the configuration of row wins at n too; then its times there are put in. */
   bool (*holds)(void *context, int n, gs_row_t *row);

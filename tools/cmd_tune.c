@@ -45,7 +45,7 @@ static const char help[] =
     "  -o, --output FILE the table (the GPU's name with .table, in this folder)\n"
     "  --split-k MAX     split k at most so often (16)\n"
     "  --candidates N    measure the N that the cost model ranks first (12), each family's first 3, for n of "
-    "16\n"
+    "32\n"
     "                    and less every tile of direct; fewer where it says that they are out of reach; "
     "then\n"
     "                    others of the tiles that lead\n"

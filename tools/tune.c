@@ -15,7 +15,7 @@
 const char *const gs_tune_verdict_names[] = {"win", "tie", "loss", "WRONG", "none"};
 
 #define OF_FAMILY     3  /* candidates of each family, at least */
-#define NARROW        16 /* n up to which all kernels of family direct are candidates */
+#define NARROW        32 /* n up to which all kernels of family direct are candidates */
 #define BEYOND        8  /* algorithms that the heuristic did not offer, measured */
 #define ALGOS_KEPT    3  /* after the second heat; as many of those offered join */
 #define WITH_SIBLINGS 4  /* of our kernels then: others of their tiles join */

@@ -170,8 +170,7 @@ static void settle(gs_work_t *work, const int *ns, int count) {
   gs_row_t *rows = malloc((size_t)(count + 1) * sizeof *rows);
   int made = rows && count ? gs_claim(&oracle, ns, count, rows) : 0;
   gs_progress_clear(&work->progress);
-  for (int i = 0; i < made && !work->results; i++)
-    if (rows[i].n_hi > rows[i].n_lo) gs_tune_print_claim(&rows[i]);
+  for (int i = 0; i < made && count > 1 && !work->results; i++) gs_tune_print_claim(&rows[i]);
   if (rows && count) keep(work, ns, count, rows, made);
   free(rows);
 }

@@ -15,6 +15,7 @@ typedef struct {
   const range_t *ranges;
   int count;
   const int *changes; /* n where the library changes its algorithm; 0 ends them */
+  int blind; /* n at which the best of all is not among those that are tried: configuration 1 alone is */
   int asked, held;
   int measured[512];
 } gpu_t;
@@ -28,7 +29,7 @@ static float us_of(const gpu_t *gpu, int c, int n) {
 static bool best(void *context, int n, gs_row_t *row) {
   gpu_t *gpu = context;
   *row = (gs_row_t){.n_lo = n, .n_hi = n, .raster = 1, .us = 1000, .library_us = 10};
-  for (int c = 1; c <= 4; c++)
+  for (int c = 1; c <= (n == gpu->blind ? 1 : 4); c++)
     if (us_of(gpu, c, n) < row->us) row->us = us_of(gpu, c, n), row->split_k = (int16_t)c;
   gpu->asked++;
   gpu->measured[n] = 1;
@@ -145,6 +146,59 @@ Test(claims, a_neighbours_better_configuration_is_not_given_up) {
   cr_assert_eq(rows[0].split_k, 1);
   cr_assert_eq(rows[1].split_k, 2);
   cr_assert(rows[0].n_hi < 16 && rows[1].n_hi == 64);
+}
+
+/* Both win at 9 to 15, where the lower one's tiles of 8 columns are two; the upper one is twice as fast there. */
+Test(claims, what_lies_between_goes_to_the_faster_neighbour) {
+  const range_t ranges[] = {{1, 1, 8, 3}, {1, 9, 100, 8}, {2, 9, 100, 4}};
+  const int ns[] = {4, 8, 16};
+  gpu_t gpu;
+  int count = CLAIM();
+  cr_assert_eq(count, 2);
+  IS(0, 1, 4, 8);
+  IS(1, 2, 9, 16);
+  proven(&gpu, count);
+}
+
+/* The upper one does not win at 9 to 11; the lower one does, though it is slow. */
+Test(claims, a_slow_neighbour_keeps_what_the_other_does_not_win) {
+  const range_t ranges[] = {{1, 1, 8, 3}, {1, 9, 100, 8}, {2, 12, 100, 4}};
+  const int ns[] = {8, 16};
+  gpu_t gpu;
+  int count = CLAIM();
+  cr_assert_eq(count, 2);
+  IS(0, 1, 8, 9);
+  IS(1, 2, 13, 16); /* 12 is not asked about; 13 is the sample in the middle, and 14 the one behind it */
+  proven(&gpu, count);
+}
+
+static int claim_blindly(gpu_t *gpu, float us, const range_t *others, int count) {
+  static const int ns[] = {32, 48, 64};
+  range_t ranges[8] = {{1, 1, 100, us}};
+  memcpy(&ranges[1], others, sizeof *others * (size_t)count);
+  *gpu = (gpu_t){.ranges = ranges, .count = count + 1, .blind = 48};
+  return gs_claim(&(gs_oracle_t){gpu, best, holds, library}, ns, 3, rows);
+}
+
+Test(claims, what_the_next_n_is_faster_by_is_tried_below_it) {
+  const range_t everywhere = {2, 1, 100, 4}, not_at_48[] = {{2, 49, 100, 4}};
+  gpu_t gpu;
+  cr_assert_eq(claim_blindly(&gpu, 8, &everywhere, 1), 1, "it was slow at 48");
+  IS(0, 2, 32, 64);
+  cr_assert_eq(claim_blindly(&gpu, 11, &everywhere, 1), 1, "nothing won at 48");
+  IS(0, 2, 32, 64);
+  int count = claim_blindly(&gpu, 8, not_at_48, 1);
+  cr_assert(count == 2 && rows[0].split_k == 1 && rows[0].n_hi == 48 && rows[1].split_k == 2);
+  count = claim_blindly(&gpu, 11, not_at_48, 1);
+  cr_assert(count == 1 && rows[0].split_k == 2 && rows[0].n_lo > 48);
+}
+
+Test(claims, what_the_next_n_is_not_faster_by_is_not_tried) {
+  const range_t ranges[] = {{1, 1, 40, 3.9f}, {2, 41, 100, 4}};
+  const int ns[] = {32, 64};
+  gpu_t gpu;
+  cr_assert_eq(CLAIM(), 2);
+  cr_assert_eq(gpu.held, 5, "1 at 64, 33 and 49; 2 at 50 and 49: but not at 32 (%d)", gpu.held);
 }
 
 Test(claims, hardly_better_neighbours_are_joined) {
