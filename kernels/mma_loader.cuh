@@ -45,7 +45,7 @@ GS_DEVICE int gs_chunk_mn(const gs_loader_t *l, int chunk) {
 }
 
 /* Where row lies beyond the last one, another that is inside: if all of these read the same one, blocks would queue for its
- * line in the second-level cache. */
+ * line in the second-level cache. (Twice the last one fits: m and n are at most 2^30.) */
 GS_DEVICE int gs_mirrored(int row, int last) {
   return gs_min(row, gs_max(2 * last - row, 0));
 }
