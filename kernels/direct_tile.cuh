@@ -18,8 +18,9 @@ enum {
   GS_ITEMS = GS_RESULTS / GS_ITEM,
   GS_SHARE = GS_ITEMS > GS_WARPS ? GS_ITEMS / GS_WARPS : 1, /* items that a thread finishes, at most */
   GS_PLANE = 32 * GS_ITEM * 4,                              /* bytes of one item of all lanes */
-  /* Of products, by which of a pair's loads and which of its chunks they are of; where registers allow it. */
-  GS_CHAINS = GS_SWAP && GS_RESULTS == 4 ? 4 : 1,
+  /* Of products, by which of a pair's loads and which of its chunks they are of; where registers allow it (ptxas for sm_80
+   * spills two). */
+  GS_CHAINS = GS_SWAP && GS_RESULTS == 4 && (GS_CLUSTERS || GS_WARPS < 32) ? 4 : 1,
   /* Blocks that a multiprocessor is to have room for, where chunks are paired: ptxas misses it by a few registers. (With two
    * chunks under way, by too many for sm_80.) */
   GS_ROOM_WARPS = GS_STAGES > 2 ? 16
@@ -77,7 +78,7 @@ GS_DEVICE void gs_find_special(const gs_params_t *p, gs_spot_t *spot) {
 }
 
 GS_DEVICE gs_spot_t gs_find_spot(const gs_params_t *p, int transa, int transb) {
-  const int overruns = (!transa && p->m % GS_HM) || (transb && p->n % GS_HN);
+  const int overruns = (!transa && p->m % GS_HM) || (transb && p->n % gs_max(GS_HN, 2));
   const unsigned chunks = (p->k + 31u) / 32, whole = chunks - (p->k % 32 || overruns);
   gs_spot_t spot = {0};
   spot.a = (const char *)p->a;

@@ -318,11 +318,11 @@ void gs_sync_warp(void) {
   meet(warp());
 }
 
-unsigned gs_swap_lanes(unsigned v, int bits) {
-  unsigned lane = gs_emulated_thread.x % LANES, board = self()->meetings++ % 2;
-  warp()->board[board][lane].address = v;
+void gs_emulated_lanes(unsigned v, unsigned of[LANES]) {
+  unsigned board = self()->meetings++ % 2;
+  warp()->board[board][gs_emulated_thread.x % LANES].address = v;
   meet(warp());
-  return warp()->board[board][lane ^ (unsigned)bits].address;
+  for (unsigned lane = 0; lane < LANES; ++lane) of[lane] = warp()->board[board][lane].address;
 }
 
 unsigned gs_count_up(unsigned *counter) {

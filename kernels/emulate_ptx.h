@@ -45,7 +45,8 @@ void gs_emulated_wgmma(int type, float *d, int columns, unsigned long long a, un
                        int a_mn, int b_mn);
 void gs_sync(void);
 int gs_sync_or(int flag);
-unsigned gs_swap_lanes(unsigned v, int bits);
+/* What each lane of the warp calls it with. */
+void gs_emulated_lanes(unsigned v, unsigned of[32]);
 void gs_sync_warp(void);
 unsigned gs_count_up(unsigned *counter);
 
@@ -78,6 +79,19 @@ GS_DEVICE unsigned gs_bits(float v) {
 GS_DEVICE int gs_opaque(int v) {
   return v;
 }
+GS_DEVICE unsigned gs_swap_lanes(unsigned v, int bits) {
+  unsigned of[32];
+  gs_emulated_lanes(v, of);
+  return of[threadIdx.x % 32 ^ (unsigned)bits];
+}
+
+GS_DEVICE unsigned gs_transpose(unsigned v) {
+  const unsigned column = threadIdx.x % 32 / 4, row = threadIdx.x % 4 * 2, shift = column % 2 * 16;
+  unsigned of[32];
+  gs_emulated_lanes(v, of);
+  return (of[row * 4 + column / 2] >> shift & 0xffff) | of[row * 4 + 4 + column / 2] >> shift << 16;
+}
+
 GS_DEVICE unsigned gs_low_halves(unsigned x, unsigned y) {
   return (x & 0xffff) | y << 16;
 }

@@ -22,8 +22,8 @@
  *
  * The order of m and n. Of an extent of 8h elements lane g takes g * h
  * .. g * h + h - 1, one in each of h fragments. Where memory runs along m or n, that is one load of 2h bytes
- * for each k, and a byte permutation pairs neighbours in k. Results of a thread lie together along m in
- * either case.
+ * for each k, and a byte permutation pairs neighbours in k; of an extent of 8 elements a lane loads two, for half of the k, and
+ * movmatrix hands them to the lanes that multiply them. Results of a thread lie together along m in either case.
  *
  * Rows beyond m or n are read from the last legal place: what they add up to is never stored. A last chunk
  * in which k ends, or whose last row a whole load would overrun, is loaded element by element; one that is left without
@@ -37,20 +37,36 @@
 #include "direct_finish.cuh"
 
 /* Words that a lane's part of a chunk of h * 8 rows takes. */
-#define GS_WORDS(h) ((h) == 1 ? 8 : 4 * (h))
+#define GS_WORDS(h) (4 * (h))
 
 /* One operand's way in. h, kmajor (memory runs along k) and paired are constants at every use. */
 typedef struct {
-  const char *from[16]; /* this lane's part of the next round: of each row if kmajor, else of k = 8t */
+  const char *from[16]; /* this lane's part of the next round: of each row if kmajor, else of its first k */
   int ld;               /* not kmajor: elements from one k to the next */
   int inside;           /* not kmajor: elements of m or n that a load may take */
 } gs_reader_t;
 
+/* Elements of m or n that are loaded at once where memory runs along them. */
+GS_DEVICE int gs_together(int h) {
+  return h == 1 ? 2 : h;
+}
+
+/* Of eight a lane loads two, of every other k, and a matrix of 8 x 8 is turned. */
+GS_DEVICE int gs_is_turned(int h, int kmajor) {
+  return h == 1 && !kmajor;
+}
+
+/* The first of a chunk's k that this lane loads. */
+GS_DEVICE int gs_first_k(int h, int kmajor) {
+  return gs_is_turned(h, kmajor) ? gs_lane_g() / 2 * 8 + gs_lane_g() % 2 : gs_lane_t() * 8;
+}
+
 GS_DEVICE void gs_reader_init(gs_reader_t *r, int h, int kmajor, int paired, const char *base, int ld,
                               int mn0, int mn, int k0) {
   const int odd = paired ? gs_lane_g() % 2 : 0;
-  const unsigned ld_bytes = ld * 2u, k = k0 + gs_lane_t() * 8 + odd * 32;
-  const int first = mn0 + (gs_lane_g() - odd) * h, at = gs_min(first, (mn - 1) & ~(h - 1));
+  const unsigned ld_bytes = ld * 2u, k = k0 + gs_first_k(h, kmajor) + odd * 32;
+  const int first = mn0 + (gs_is_turned(h, kmajor) ? gs_lane_t() * 2 : (gs_lane_g() - odd) * h);
+  const int at = gs_min(first, (mn - 1) & ~(gs_together(h) - 1));
   r->ld = ld;
   r->inside = mn - at;
   if (kmajor) {
@@ -63,7 +79,6 @@ GS_DEVICE void gs_reader_init(gs_reader_t *r, int h, int kmajor, int paired, con
 }
 
 GS_DEVICE void gs_load_row(int h, const char *at, unsigned *v) {
-  if (h == 1) v[0] = gs_once_b16(at);
   if (h == 2) v[0] = gs_once_b32(at);
   if (h == 4) gs_once_b64(at, v);
   if (h == 8) gs_once_b128(at, v);
@@ -85,8 +100,8 @@ GS_DEVICE void gs_fetch(const gs_reader_t *r, int h, int kmajor, int paired, int
     const long long ld =
         gs_opaque(r->ld); /* else the products below are kept in registers, two for each load */
 #pragma unroll
-    for (int i = 0; i < 8; ++i)
-      gs_load_row(h, r->from[0] + (chunk * 32 + i) * 2 * ld, v + i * GS_WORDS(h) / 8);
+    for (int i = 0; i < 8; i += gs_together(h) / h)
+      gs_load_row(gs_together(h), r->from[0] + (chunk * 32 + i) * 2 * ld, v + i * h / 2);
   }
 }
 
@@ -108,8 +123,9 @@ GS_DEVICE void gs_load_singly(const char *at, int count, int inside, unsigned *v
   }
 }
 
-/* A chunk of which this lane may read k_left elements of k, negative where it is beyond the end. */
-GS_DEVICE void gs_fetch_ragged(const gs_reader_t *r, int h, int kmajor, int k_left, unsigned *v) {
+/* A chunk in which k ends after `inside` elements. */
+GS_DEVICE void gs_fetch_ragged(const gs_reader_t *r, int h, int kmajor, int inside, unsigned *v) {
+  const int k_left = inside - gs_first_k(h, kmajor); /* for this lane; negative where it is beyond the end */
   if (kmajor) {
 #pragma unroll
     for (int i = 0; i < h; ++i) {
@@ -120,12 +136,12 @@ GS_DEVICE void gs_fetch_ragged(const gs_reader_t *r, int h, int kmajor, int k_le
     }
   } else {
 #pragma unroll
-    for (int i = 0; i < 8; ++i) {
+    for (int i = 0; i < 8; i += gs_together(h) / h) {
       const char *at = r->from[0] + i * 2LL * r->ld;
-      if (i < k_left && h <= r->inside)
-        gs_load_row(h, at, v + i * GS_WORDS(h) / 8);
+      if (i < k_left && gs_together(h) <= r->inside)
+        gs_load_row(gs_together(h), at, v + i * h / 2);
       else
-        gs_load_singly(at, h, i < k_left ? r->inside : 0, v + i * GS_WORDS(h) / 8);
+        gs_load_singly(at, gs_together(h), i < k_left ? r->inside : 0, v + i * h / 2);
     }
   }
 }
@@ -133,7 +149,7 @@ GS_DEVICE void gs_fetch_ragged(const gs_reader_t *r, int h, int kmajor, int k_le
 /* Of row i the elements 2w and 2w + 1 of this lane's eight. */
 GS_DEVICE unsigned gs_pair(const unsigned *v, int h, int kmajor, int i, int w) {
   if (kmajor) return v[4 * i + w];
-  if (h == 1) return gs_low_halves(v[2 * w], v[2 * w + 1]);
+  if (h == 1) return gs_transpose(v[w]);
   unsigned x = v[2 * w * h / 2 + i / 2], y = v[(2 * w + 1) * h / 2 + i / 2];
   return i % 2 ? gs_high_halves(x, y) : gs_low_halves(x, y);
 }
@@ -251,13 +267,13 @@ GS_DEVICE void gs_multiply_ragged(const gs_params_t *p, const gs_spot_t *spot, i
   const int kmajor_a = transa, kmajor_b = !transb;
 #pragma unroll 1
   for (int i = GS_WARPS - 1 - threadIdx.x / 32; i < spot->ragged; i += GS_WARPS) {
-    const int at = (spot->first + spot->whole + i) * 32, k_left = p->k - at - gs_lane_t() * 8;
+    const int at = (spot->first + spot->whole + i) * 32, inside = p->k - at;
     unsigned v_a[GS_WORDS(GS_HM)], v_b[GS_WORDS(GS_HN)];
     gs_reader_t a = {0}, b = {0};
     gs_reader_init(&a, GS_HM, kmajor_a, 0, spot->a, p->lda, spot->m, p->m, at);
     gs_reader_init(&b, GS_HN, kmajor_b, 0, spot->b, p->ldb, spot->n, p->n, at);
-    gs_fetch_ragged(&a, GS_HM, kmajor_a, k_left, v_a);
-    gs_fetch_ragged(&b, GS_HN, kmajor_b, k_left, v_b);
+    gs_fetch_ragged(&a, GS_HM, kmajor_a, inside, v_a);
+    gs_fetch_ragged(&b, GS_HN, kmajor_b, inside, v_b);
     gs_step(acc, type, GS_SWAP ? kmajor_a : kmajor_b, GS_SWAP ? kmajor_b : kmajor_a, GS_SWAP ? v_a : v_b,
             GS_SWAP ? v_b : v_a);
   }

@@ -256,6 +256,13 @@ GS_DEVICE unsigned gs_swap_lanes(unsigned v, int bits) {
   return __shfl_xor_sync(0xffffffffu, v, bits);
 }
 
+/* An 8 x 8 matrix of 16-bit elements, of which lane l has two of row l / 4, turned: then it has two of column l / 4. */
+GS_DEVICE unsigned gs_transpose(unsigned v) {
+  unsigned turned;
+  asm volatile("movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;" : "=r"(turned) : "r"(v));
+  return turned;
+}
+
 /* Counter++ that orders: what this thread has seen written, others' stores before a gs_sync too, is seen by
  * whoever reads a later count. */
 GS_DEVICE unsigned gs_count_up(unsigned *counter) {
