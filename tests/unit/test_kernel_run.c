@@ -313,8 +313,9 @@ Test(kernel_run, S7_clusters_add_up, .timeout = 600) {
     if (k.ab_type != GS_TYPE_BF16 || k.d_type != GS_TYPE_F32 || gs_kernel_split_max(&k, 90) == 1) continue;
     int split_k = 2 + tried++ % 7, depth = k.family == GS_FAMILY_DIRECT ? 32 * k.warps : k.bk;
     int most = (int)gs_kernel_depth_max(&k) - 24, uneven = 40 + depth * split_k;
-    case_t c = {"clusters", 37 + k.bm - 16, 21, uneven < most ? uneven : most, 0, 0, 1, split_k, 1, E(BIAS), 0.5f,
-                1,          false,          1};
+    case_t c = {
+        "clusters", 37 + k.bm - 16, 21, uneven < most ? uneven : most, 0, 0, 1, split_k, 1, E(BIAS), 0.5f,
+        1,          false,          1};
     check(&k, &c);
   }
 }
