@@ -62,10 +62,10 @@ Test(gpu, C5_verify_sees_reads_beside_an_operand) {
   static const char *const where[] = {"before", "behind"};
   for (int i = 0; i < 2; i++) {
     result_t r = sh(ON_SIM "ASAN_OPTIONS=handle_segv=0 TSAN_OPTIONS=handle_segv=0 "
-                           "SIM_WRONG='mma_f16_f16_tn_64x32x64_s4_*:%s' " SMALL,
+                           "SIM_WRONG='mma_f16_f16_tn_64x32x64_s6_*:%s' " SMALL,
                     where[i]);
     STATUS(r, 1);
-    HAS(r.out, "FAIL mma_f16_f16_tn_64x32x64_s4_");
+    HAS(r.out, "FAIL mma_f16_f16_tn_64x32x64_s6_");
     HAS(r.out, "the process ended with signal 11");
     HAS(r.out, "ok   mma_f16_f16_tn_32x32x64_");
   }
